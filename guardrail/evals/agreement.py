@@ -163,7 +163,7 @@ class Agreement:
 
     def data(self) -> dict[str, Any]:
         """As JSON, for reports; names of slices are as users gave them, and hostile."""
-        found: dict[str, Any] = as_json(
+        return as_json(
             {
                 "claims": self.claims.data(),
                 "answers": self.answers.data(),
@@ -179,7 +179,6 @@ class Agreement:
                 "warnings": self.warnings,
             }
         )
-        return found
 
     def lines(self) -> list[str]:
         """For a terminal, with all names escaped; in percent, with 95 % intervals."""

@@ -82,10 +82,10 @@ class Paired:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """An answer of which something changed, as both runs have it. ``before`` is None until it is found."""
+    """An answer of which something changed, as both runs have it."""
 
     now: EvaluationResult
-    before: EvaluationResult | None
+    before: EvaluationResult
 
 
 class Comparison:
@@ -114,8 +114,7 @@ class Comparison:
         """Claims that only one of the runs has: the answer is another one, or it was cut differently."""
         self.scores_before = array("d")
         self.scores_now = array("d")
-        self._acted = [Counter[tuple[bool, bool]]() for _ in _ACTIONS]
-        self._right = [Counter[tuple[bool, bool]]() for _ in _ACTIONS]
+        self._pairs: Counter[tuple[str, bool, bool]] = Counter()
 
     def add(self, result: EvaluationResult) -> None:
         key = self._keys.of(result)
@@ -135,11 +134,11 @@ class Comparison:
             self.scores_now.append(verdict.score)
             moved = abs(verdict.score - before.score)
         right = is_right(result)
-        for number, (decisions, _, _) in enumerate(_ACTIONS):
+        for decisions, acted, rightly in _ACTIONS:
             was, acts = before.decision in decisions, verdict.decision in decisions
-            self._acted[number][was, acts] += 1
+            self._pairs[acted, was, acts] += 1
             if right is not None:
-                self._right[number][was is not right, acts is not right] += 1
+                self._pairs[rightly, was is not right, acts is not right] += 1
         if before.decision is not verdict.decision or moved > _SAME_SCORE or changed_claims:
             self._examples.add(abs(before.decision.rank - verdict.decision.rank), moved, (key, result))
 
@@ -189,10 +188,10 @@ class Comparison:
 
     def paired(self) -> list[Paired]:
         """Decisions as pairs; with labels also which of them are right."""
-        found = [_pair(what, counts) for (_, what, _), counts in zip(_ACTIONS, self._acted, strict=True)]
-        if any(self._right):
-            found += [_pair(what, counts) for (_, _, what), counts in zip(_ACTIONS, self._right, strict=True)]
-        return found
+        known = {what for what, _, _ in self._pairs}
+        told = [acted for _, acted, _ in _ACTIONS]
+        told += [rightly for _, _, rightly in _ACTIONS if rightly in known]
+        return [Paired(what, self._pairs[what, True, False], self._pairs[what, False, True]) for what in told]
 
     def examples(self) -> Sequence[Changed]:
         """The answers that changed most. Goes through the earlier run once more."""
@@ -207,11 +206,11 @@ class Comparison:
                 missing -= 1
                 if not missing:
                     break
-        return [Changed(result, wanted[key]) for key, result in chosen]
+        return [Changed(result, before) for key, result in chosen if (before := wanted[key]) is not None]
 
     def figures(self) -> dict[str, Any]:
         """As JSON; a figure that can't be given is null."""
-        found: dict[str, Any] = as_json(
+        return as_json(
             {
                 "joined": self.joined,
                 "only_in_this": self.only_now,
@@ -239,17 +238,12 @@ class Comparison:
                 ],
             }
         )
-        return found
 
 
 def _held(verdict: ResponseVerdict) -> _Before:
     claims = {(hash(claim.text), claim.span): _PLACE[claim.verdict] for claim in verdict.claims}
     numbered = {(hash(claim.text), claim.index): (hash(claim.text), claim.span) for claim in verdict.claims}
     return _Before(verdict.decision, verdict.score, claims, numbered)
-
-
-def _pair(what: str, counts: Mapping[tuple[bool, bool], int]) -> Paired:
-    return Paired(what, counts.get((True, False), 0), counts.get((False, True), 0))
 
 
 def _matrix(counts: Mapping[tuple[Any, Any], int], values: Iterable[Any]) -> dict[str, dict[str, int]]:

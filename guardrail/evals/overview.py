@@ -337,8 +337,7 @@ class Overview:
             else None,
             "agreement": None if self.agreement is None else self.agreement.data(),
         }
-        found: dict[str, Any] = as_json(figures)
-        return found
+        return as_json(figures)
 
 
 def named_groups(groups: Mapping[str, Slice]) -> list[Slice]:

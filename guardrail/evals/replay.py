@@ -284,8 +284,7 @@ class Replay:
             ):
                 before, after = self.labelled[truth].decided(decisions)
                 figures[name] = {"before": before, "after": after}
-        found: dict[str, Any] = as_json(figures)
-        return found
+        return as_json(figures)
 
 
 # ------------------------------------------------------------------------------------------ for terminals

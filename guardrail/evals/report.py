@@ -186,9 +186,7 @@ def write_page(
         worst=[shown(result) for result in overview.worst.in_order()],
         misses=[shown(result) for result in overview.misses.in_order()[:_FAULTS]],
         wrongful=[shown(result) for result in overview.wrongful.in_order()[:_FAULTS]],
-        changes=[]
-        if comparison is None
-        else [_change(each) for each in comparison.examples() if each.before],
+        changes=[] if comparison is None else list(map(_change, comparison.examples())),
         groups={name: named_groups(groups) for name, groups in overview.groups.items()},
         most_rows=_MOST_ROWS,
         verdicts=_VERDICT_ORDER,
@@ -353,7 +351,6 @@ def _claim(number: int, claim: ClaimVerdict, contexts: Mapping[str, Context]) ->
 
 
 def _change(change: Changed) -> ChangeShown:
-    assert change.before is not None  # noqa: S101 - the caller has chosen those that have one
     now, before = change.now, change.before
     known = {claim.claim_id: claim for claim in before.verdict.claims} if before.verdict is not None else {}
     claims = tuple(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, overload
 
 import numpy as np
 
@@ -172,6 +172,10 @@ class Rate:
         return Estimate(share, *wilson(self.count, self.total))
 
 
+@overload
+def as_json(value: Mapping[Any, Any]) -> dict[str, Any]: ...
+@overload
+def as_json(value: Any) -> Any: ...
 def as_json(value: Any) -> Any:
     """Figures as reports in JSON have them: dataclasses by their fields, keys as texts, null for ``nan``."""
     if isinstance(value, float) and math.isnan(value):
