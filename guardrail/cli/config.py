@@ -96,12 +96,11 @@ def check_command(
         *start_notes(settings),
         *settings.flagged.notes(),
         *settings.serve.notes(),
+        # No errors: the check may run where the secrets are not mounted, on a build machine.
+        *(f"{path} can't be read here: {why}" for path, why in unreadable_files(settings)),
     )
     for told in dict.fromkeys((*too_short, *notes)):
         console.print(f"   [yellow]note[/]      {safe(told)}", soft_wrap=True)
-    # No errors: the check may run where the secrets are not mounted, on a build machine.
-    for path, why in unreadable_files(settings):
-        console.print(f"   [yellow]note[/]      {safe(path)} can't be read here: {safe(why)}", soft_wrap=True)
 
 
 @config_app.command("schema", epilog=SCHEMA_EPILOG)

@@ -11,13 +11,15 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self, TextIO, cast
+from typing import Any, BinaryIO, Final, Self, TextIO, cast
 
 from rich.console import Console
 from rich.file_proxy import FileProxy
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from guardrail.cli.evaluate_sources import EvaluateRequest, Sources
+from guardrail.cli.results_file import ResultsFile
 from guardrail.cli.terminal import discard
 from guardrail.evals.evaluation import OWN_SCORE
 from guardrail.evals.formats import unread_messages
@@ -27,10 +29,6 @@ from guardrail.evals.results import EvaluationResult, ScoreSummary, summary_line
 from guardrail.events import Decision, ResponseVerdict, Usage, Verdict, claim_that_decided
 from guardrail.printable import escape_controls, shorten
 from guardrail.render import DECISION_STYLES, VERDICT_STYLES, Symbols, counted, symbols_for
-
-if TYPE_CHECKING:
-    from guardrail.cli.evaluate_sources import EvaluateRequest, Sources
-    from guardrail.cli.results_file import ResultsFile
 
 ID_WIDTH: Final = 26
 _TOLD_WIDTH: Final = 72

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import BinaryIO, Final
 
 import typer
 
@@ -28,14 +28,11 @@ from guardrail.cli.terminal import (
     safe,
 )
 from guardrail.evals.evaluation import Asked, checker, counts_parts, default_concurrency, evaluate_each
-from guardrail.evals.results import Evaluation, StoredResults
+from guardrail.evals.overview import EvaluationRun
+from guardrail.evals.results import BadSample, Evaluation, Sample, StoredResults
 from guardrail.judges.cache import fingerprint
 from guardrail.judges.factory import JudgeSet
 from guardrail.logs import configure_logging
-
-if TYPE_CHECKING:
-    from guardrail.evals.overview import EvaluationRun
-    from guardrail.evals.results import BadSample, Sample
 
 _WRITE_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 

@@ -13,7 +13,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -91,21 +91,17 @@ class _Claims:
 
 def calibrations_of(fitted: Sequence[Fitted]) -> Calibrations:
     """The file's content: what was chosen, by judge."""
-    judges: dict[str, dict[str, Calibration]] = defaultdict(dict)
-    lines: dict[str, dict[str, float]] = defaultdict(dict)
+    judges: dict[str, dict[str, Any]] = defaultdict(dict)
     for each in fitted:
         if each.calibration is not None:
             judges[each.judge][each.probability] = each.calibration
         if each.line is not None:
-            lines[each.judge][_LINES[each.probability]] = each.line
-    return Calibrations(
-        judges={
-            name: JudgeCalibration.model_validate(
-                {**judges[name], "lines": lines[name] if "supported" in lines[name] else None}
-            )
-            for name in sorted(judges.keys() | {name for name, own in lines.items() if "supported" in own})
-        }
-    )
+            judges[each.judge].setdefault("lines", {})[_LINES[each.probability]] = each.line
+    for own in judges.values():
+        if "supported" not in own.get("lines", ()):
+            own.pop("lines", None)
+    found = {name: JudgeCalibration.model_validate(judges[name]) for name in sorted(judges) if judges[name]}
+    return Calibrations(judges=found)
 
 
 def fit_calibrations(responses: Sequence[Judged]) -> list[Fitted]:

@@ -307,7 +307,7 @@ class Overview:
 
     def figures(self) -> dict[str, Any]:
         """All of it as JSON; a figure that can't be given is null."""
-        figures = {
+        figures: dict[str, object] = {
             **self.whole.as_json(),
             "scores": {
                 name: {

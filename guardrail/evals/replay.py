@@ -249,7 +249,7 @@ class Replay:
 
     def as_json(self) -> dict[str, Any]:
         """Everything in JSON, without texts of answers."""
-        figures: dict[str, Any] = {
+        figures: dict[str, object] = {
             "before": "as recorded" if self.before is None else self.before.name,
             "after": self.after.name,
             "responses": self.responses,

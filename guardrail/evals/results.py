@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _ID_WIDTH: Final = 26
 _MOST_ROWS: Final = 50
+_OF_RESPONSES: Final = ("response_id", "question", "answer", "route", "tenant", "generator_model")
+"""What a data frame has of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +223,7 @@ def _flat(result: EvaluationResult) -> dict[str, Any]:
     worst = {each.verdict for each in result.labels if each.claim_id is None and each.span is None}
     return {
         "place": result.place,
-        "response_id": response.response_id if response else None,
-        "question": response.question if response else None,
-        "answer": response.answer if response else None,
-        "route": response.route if response else None,
-        "tenant": response.tenant if response else None,
-        "generator_model": response.generator_model if response else None,
+        **{name: getattr(response, name, None) for name in _OF_RESPONSES},
         "decision": str(verdict.decision) if verdict else None,
         "rule": verdict.rule if verdict else None,
         "policy": verdict.policy.name if verdict else None,

@@ -388,10 +388,10 @@ def case_card(
     shown = [claim for claim, _ in wanted]
     rest = [claim for claim in case.claims if claim not in shown]
     if whole and rest:
-        parts.append(_heading(counted(len(rest), "supported claim")))
+        parts.append(Text(counted(len(rest), "supported claim"), "bold dim"))
         parts += [claim_rows(claim, symbols, width, whole=True, said=_said(claim)) for claim in rest]
     if documents:
-        parts.append(_heading(counted(len(case.contexts), "document")))
+        parts.append(Text(counted(len(case.contexts), "document"), "bold dim"))
         parts += _documents_of(case, symbols, cut)
     elif whole and case.contexts:
         parts.append(Text(f"{counted(len(case.contexts), 'document')}: --documents shows them", "dim"))
@@ -433,10 +433,6 @@ def _question(case: FlaggedCase, symbols: Symbols, width: int, cut: _Cut, *, who
     if whole:
         return Text(visible(f"Q: {cut.off(case.question)}"), "italic").append_text(cut.left(case.question))
     return Text(one_line(f"Q: {case.question}", width - 4, symbols.ellipsis), "italic")
-
-
-def _heading(words: str) -> Text:
-    return Text(words, "bold dim")
 
 
 def _documents_of(case: FlaggedCase, symbols: Symbols, cut: _Cut) -> list[RenderableType]:

@@ -99,16 +99,10 @@ def samples_of(
         if source_format == "promptfoo":
             read = partial(promptfoo_row, folder=None if path is None else path.parent)
         for row in rows:
-            yield _sample(row, read)
-
-
-def _sample(row: Row, read: RowReader) -> Sample | BadSample:
-    if row.problem:
-        return BadSample(row.place, row.problem, row.size)
-    try:
-        return read(row)
-    except InputError as error:
-        return BadSample(row.place, str(error), row.size)
+            try:
+                yield BadSample(row.place, row.problem, row.size) if row.problem else read(row)
+            except InputError as error:
+                yield BadSample(row.place, str(error), row.size)
 
 
 def recognise(fields: Fields) -> Format | None:

@@ -324,16 +324,11 @@ def span_labels(given: Any, response_id: str, answer: str) -> tuple[Label, ...]:
             )
         )
     found = {label.verdict for label in labels}
-    worst = next((each for each in (Verdict.CONTRADICTED, Verdict.UNSUPPORTED) if each in found), None)
-    return (
-        *labels,
-        Label(
-            response_id=response_id,
-            verdict=worst or Verdict.SUPPORTED,
-            source=LabelSource.DATASET,
-            id=f"{response_id}:whole",
-        ),
-    )
+    order = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED)
+    worst = next((each for each in order if each in found), Verdict.SUPPORTED)
+    name = f"{response_id}:whole"
+    whole_answer = Label(response_id=response_id, verdict=worst, source=LabelSource.DATASET, id=name)
+    return (*labels, whole_answer)
 
 
 # ------------------------------------------------------------------------------------------ RAGTruth
