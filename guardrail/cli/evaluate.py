@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
-
-import typer
+from typing import Annotated, Final, Literal
 
 from guardrail.cli.options import (
     BootstrapOption,
@@ -16,17 +14,9 @@ from guardrail.cli.options import (
     naming_places,
     option,
     output_option,
-    policy_named,
     settings_from,
 )
 from guardrail.cli.sources import range_of
-
-if TYPE_CHECKING:
-    from consumers.settings import GuardSettings
-    from guardrail.cli.evaluate_sources import EvaluateRequest
-    from guardrail.evals.formats import Format
-    from guardrail.evals.truths import LabelsByResponse
-    from guardrail.routing import PolicyRouter
 
 EPILOG = """[bold]Examples[/]
 
@@ -127,8 +117,8 @@ def evaluate_command(
     Every claim is judged, also those after one that would end a live answer.
     Sources of any length are read and written as they go. Warnings go to stderr, more with logging.level.
     """
+    from guardrail.cli import evaluate_sources as asked
     from guardrail.cli.evaluate_run import evaluate_files
-    from guardrail.cli.evaluate_sources import EvaluateRequest
     from guardrail.cli.results_file import STDOUT, is_stdout, refuse_one_for_two
 
     refuse_one_for_two(
@@ -137,15 +127,15 @@ def evaluate_command(
     )
     options = {"kafka": {"bootstrap_servers": bootstrap_servers}}
     settings = settings_from(config, options)
-    request = EvaluateRequest(
+    request = asked.EvaluateRequest(
         settings=settings,
         sources=sources,
-        source_format=_known(source_format),
+        source_format=asked.format_named(source_format),
         part=range_of(since, until),
-        labels=_labels(labels),
-        router=_router(settings, policy),
+        labels=asked.labels_in(labels),
+        router=asked.router_of(settings, policy),
         policy=policy,
-        scores=_score_names(scores),
+        scores=asked.score_names(scores or [_LIVE]),
         explain=explain,
         out=STDOUT if is_stdout(out) else out,
         resume=resume,
@@ -155,78 +145,6 @@ def evaluate_command(
         report=report_file,
         fail_under=fail_under,
     )
-    _refuse(request)
+    asked.check(request)
     with naming_places(config, options):
         evaluate_files(request)
-
-
-def _refuse(request: EvaluateRequest) -> None:
-    if request.out == "-" == request.verdicts:
-        raise typer.BadParameter("only one of --out and --verdicts can be stdout", param_hint="--verdicts")
-    if request.verdicts_as != "event" and request.verdicts is None:
-        raise typer.BadParameter("give --verdicts the name of a file, or -", param_hint="--verdicts-as")
-    if request.resume and request.out is None:
-        raise typer.BadParameter("give the --out of the interrupted run", param_hint="--resume")
-    if request.resume and request.force:
-        raise typer.BadParameter("either go on or begin anew: not with --force", param_hint="--resume")
-    if request.resume and request.verdicts is not None:
-        message = "--verdicts is written anew each time; take .verdict of the lines of --out instead"
-        raise typer.BadParameter(message, param_hint="--resume")
-    _check_report(request.report)
-
-
-def _check_report(path: Path | None) -> None:
-    """Fail before anything is judged where the report could not be written. Raises typer.BadParameter."""
-    if path is None:
-        return
-    import guardrail.evals.report  # noqa: F401 - raises ConfigError where Jinja2 is missing
-    from guardrail.cli.results_file import refuse_foreign
-
-    if not path.parent.is_dir():
-        raise typer.BadParameter(f"{path.parent}: no such folder; make it first", param_hint="--report")
-    refuse_foreign(path, "a report", "--report")
-
-
-def _score_names(given: list[str] | None) -> list[str]:
-    from guardrail.errors import ConfigError
-    from guardrail.evals.evaluation import check_scores
-
-    names = [name.strip() for each in given or [_LIVE] for name in each.split(",") if name.strip()]
-    try:
-        check_scores(names)
-    except ConfigError as error:
-        raise typer.BadParameter(str(error), param_hint="--score") from None
-    return list(dict.fromkeys(names))
-
-
-def _known(source_format: str) -> Format:
-    from guardrail.evals.formats import FORMATS
-
-    for each in FORMATS:
-        if each == source_format:
-            return each
-    message = f"unknown format {source_format!r}; known formats: {', '.join(FORMATS)}"
-    raise typer.BadParameter(message, param_hint="--format")
-
-
-def _labels(path: Path | None) -> LabelsByResponse:
-    from guardrail.evals.formats import read_labels
-    from guardrail.evals.truths import LabelsByResponse
-
-    if path is None:
-        return LabelsByResponse()
-    try:
-        return read_labels(path)
-    except OSError as error:
-        message = f"{path}: {error.strerror}; give a file with one label event a line"
-        raise typer.BadParameter(message, param_hint="--labels") from None
-
-
-def _router(settings: GuardSettings, policy: str | None) -> PolicyRouter:
-    from guardrail.evals.evaluation import judging_everything
-    from guardrail.routing import PolicyRouter
-
-    if policy is None:
-        policies = {name: judging_everything(each) for name, each in settings.policies.items()}
-        return PolicyRouter(policies, settings.routes, settings.default_policy, settings.challengers)
-    return PolicyRouter.single(judging_everything(policy_named(policy, settings)))

@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 import typer
 
+from guardrail.cli.options import policy_named
+from guardrail.cli.results_file import refuse_foreign
 from guardrail.cli.sources import KAFKA, records_of
 from guardrail.doctor import is_proof
-from guardrail.errors import DecodeError
-from guardrail.evals.formats import Format, labelled, samples_in
+from guardrail.errors import ConfigError, DecodeError
+from guardrail.evals.evaluation import check_scores, judging_everything
+from guardrail.evals.formats import FORMATS, Format, labelled, read_labels, samples_in
 from guardrail.evals.formats.rows import ANSWERS_FILE
 from guardrail.evals.formats.values import Unread
 from guardrail.evals.lines import STDIN, beside_the_loop
@@ -34,11 +37,11 @@ from guardrail.events import (
     parse_input,
     parse_output,
 )
+from guardrail.routing import PolicyRouter
 
 if TYPE_CHECKING:
     from consumers.reading import Range
     from consumers.settings import GuardSettings
-    from guardrail.routing import PolicyRouter
 
 _HINT: Final = "SOURCE"
 
@@ -67,6 +70,65 @@ class EvaluateRequest:
     verdicts_as: str
     report: Path | None
     fail_under: float | None
+
+
+def check(request: EvaluateRequest) -> None:
+    """Fail before anything is judged where options exclude each other, or the report could not be written.
+    Raises typer.BadParameter, and ConfigError where Jinja2 is missing.
+    """
+    if request.out == "-" == request.verdicts:
+        raise typer.BadParameter("only one of --out and --verdicts can be stdout", param_hint="--verdicts")
+    if request.verdicts_as != "event" and request.verdicts is None:
+        raise typer.BadParameter("give --verdicts the name of a file, or -", param_hint="--verdicts-as")
+    if request.resume and request.out is None:
+        raise typer.BadParameter("give the --out of the interrupted run", param_hint="--resume")
+    if request.resume and request.force:
+        raise typer.BadParameter("either go on or begin anew: not with --force", param_hint="--resume")
+    if request.resume and request.verdicts is not None:
+        message = "--verdicts is written anew each time; take .verdict of the lines of --out instead"
+        raise typer.BadParameter(message, param_hint="--resume")
+    if (path := request.report) is not None:
+        import guardrail.evals.report  # noqa: F401 - needs Jinja2
+
+        if not path.parent.is_dir():
+            raise typer.BadParameter(f"{path.parent}: no such folder; make it first", param_hint="--report")
+        refuse_foreign(path, "a report", "--report")
+
+
+def score_names(given: Sequence[str]) -> list[str]:
+    """Each name once. Raises typer.BadParameter."""
+    names = [name.strip() for each in given for name in each.split(",") if name.strip()]
+    try:
+        check_scores(names)
+    except ConfigError as error:
+        raise typer.BadParameter(str(error), param_hint="--score") from None
+    return list(dict.fromkeys(names))
+
+
+def format_named(source_format: str) -> Format:
+    """Raises typer.BadParameter for an unknown one."""
+    for each in FORMATS:
+        if each == source_format:
+            return each
+    message = f"unknown format {source_format!r}; known formats: {', '.join(FORMATS)}"
+    raise typer.BadParameter(message, param_hint="--format")
+
+
+def labels_in(path: Path | None) -> LabelsByResponse:
+    """Those of --labels. Raises typer.BadParameter for a file that can't be read."""
+    try:
+        return LabelsByResponse() if path is None else read_labels(path)
+    except OSError as error:
+        message = f"{path}: {error.strerror}; give a file with one label event a line"
+        raise typer.BadParameter(message, param_hint="--labels") from None
+
+
+def router_of(settings: GuardSettings, policy: str | None) -> PolicyRouter:
+    """The policies for offline use, or the one that --policy names. Raises typer.BadParameter."""
+    if policy is not None:
+        return PolicyRouter.single(judging_everything(policy_named(policy, settings)))
+    policies = {name: judging_everything(each) for name, each in settings.policies.items()}
+    return PolicyRouter(policies, settings.routes, settings.default_policy, settings.challengers)
 
 
 class Sources:

@@ -8,12 +8,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast, get_args
 
 import typer
 import yaml
 from rich.table import Table
 
+from guardrail.cli.results_file import refuse_foreign, refuse_one_for_two
 from guardrail.cli.terminal import EXIT_FAILURE, err, out, print_error, safe
 from guardrail.errors import GuardrailError
 from guardrail.evals.aims import THRESHOLD, Aim, By
@@ -40,6 +41,7 @@ from guardrail.evals.tuning import (
     tune,
     written,
 )
+from guardrail.events import Severity
 from guardrail.judges.calibrated import Calibrations
 from guardrail.policy import Policy
 from guardrail.printable import escape_controls
@@ -74,6 +76,62 @@ class TuneRequest:
     def files(self) -> list[Path]:
         """All that is read, each once."""
         return list(dict.fromkeys([*self.records, *self.labels]))
+
+
+def aim_of(
+    catch: float | None, max_false: float | None, of: str, by: By, share: float | None, other: object
+) -> Aim | None:
+    """The aim that options give; None if they ask for something else. Raises typer.BadParameter."""
+    given = catch is not None or max_false is not None
+    if not given and (share is not None or other is not None):
+        return None
+    if given and share is not None:
+        raise typer.BadParameter(
+            "--share is for answers without labels; give it alone, or an aim without it", param_hint="--share"
+        )
+    if not given:
+        raise typer.BadParameter(
+            "no aim: give --catch SHARE, --max-false SHARE, or without labels --share SHARE"
+        )
+    try:
+        return Aim(catch, max_false, of=Severity(of), by=by)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def varied(text: str) -> tuple[Vary, ...]:
+    """What --vary names, each once. Raises typer.BadParameter."""
+    known = get_args(Vary)
+    given = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for part in given:
+        if part not in known:
+            raise typer.BadParameter(
+                f"{part!r} can't change; name one or more of {', '.join(known)}", param_hint="--vary"
+            )
+    return cast("tuple[Vary, ...]", given)
+
+
+def check_share(value: float | None, option: str) -> None:
+    """Raises typer.BadParameter."""
+    if value is not None and not 0 < value < 1:
+        raise typer.BadParameter(
+            f"{value:g} is not a fraction; give a number between 0 and 1, such as 0.02", param_hint=option
+        )
+
+
+def check_places(config: Path | None, request: TuneRequest) -> None:
+    """Nothing is written over that is read or not ours, and a report is one that can be written."""
+    places = {"--out": request.out, "--calibration": request.calibration, "--report": request.report}
+    refuse_one_for_two({"--config": config} | places)
+    refuse_foreign(request.out, "what tune writes", "--out")
+    refuse_foreign(request.calibration, "what tune writes", "--calibration")
+    if request.report is None:
+        return
+    if request.aim is None and request.share is None:
+        raise typer.BadParameter("--report needs an aim, or --share", param_hint="--report")
+    import guardrail.evals.tuning_report  # noqa: F401 - says now if the extra is missing
+
+    refuse_foreign(request.report, "a report", "--report")
 
 
 def tune_files(request: TuneRequest) -> None:
