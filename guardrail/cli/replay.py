@@ -100,7 +100,6 @@ def replay_command(
     from guardrail.cli.results_file import opened_for_writing
     from guardrail.evals.records import RecordReader
     from guardrail.evals.replay import Replay
-    from guardrail.evals.truths import LabelsByResponse
 
     options = {"kafka": {"bootstrap_servers": bootstrap_servers}}
     settings = settings_from(config, options)
@@ -112,8 +111,7 @@ def replay_command(
         )
     after, before = _side(settings, policy, "--policy"), _against(settings, against)
     replace_unencodable()
-    reader, said = RecordReader(), LabelsByResponse()
-    replay = Replay(after, before, said, examples=examples)
+    reader, replay = RecordReader(), Replay(after, before, examples=examples)
     with naming_places(config, options), ExitStack() as stack:
         to = stack.enter_context(opened_for_writing(changed, "--changed", "changes")) if changed else None
         for each in labels or ():
@@ -122,7 +120,7 @@ def replay_command(
                 raise DecodeError(
                     "invalid_event", f"{': '.join(problems[0])}; guardrail cases check names all"
                 )
-            said.add(told)
+            replay.labels.add(told)
         asyncio.run(_replay(sources, settings.kafka, part, reader, replay, to))
     _print(replay, reader, as_json=as_json)
     for place, problem in reader.passed.problems:

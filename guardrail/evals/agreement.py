@@ -11,6 +11,7 @@ go together.
 from __future__ import annotations
 
 import math
+import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -294,20 +295,19 @@ class _Measure:
 
     def _level(self, unit: str, said: _Groups, ranked: _Groups, **charts: Any) -> AgreementLevel:
         """``said`` is 1 for what the guard lets pass, ``ranked`` how far it trusts it."""
-        passes = {
-            truth: [passed for group in said for right, passed in group if right is truth]
-            for truth in (True, False)
-        }
-        caught, false_alarms = (_rate(passes[truth], lambda passed: not passed) for truth in (False, True))
-        return AgreementLevel(
-            unit,
-            false_alarms.total,
-            caught.total,
-            caught,
-            false_alarms,
-            self._figures(said, ranked, calibrated=unit == "claims"),
-            **charts,
+        caught, false_alarms = (
+            _rate([passed for group in said for right, passed in group if right is truth], operator.not_)
+            for truth in (False, True)
         )
+        size = sum(len(group) for group in said)
+        rounds = self.rounds if size <= _MANY else min(self.rounds, _FEWER_ROUNDS)
+        figures = {name: bootstrap(said, figure, rounds=rounds) for name, figure in _BY_VERDICT.items()}
+        for name, figure in _BY_SCORE.items():
+            figures[name] = bootstrap(ranked, figure, rounds=rounds, by_rank=True)
+        if unit == "claims":
+            figures["calibration_error"] = bootstrap(ranked, statistics.calibration_error, rounds=rounds)
+        right, wrong = false_alarms.total, caught.total
+        return AgreementLevel(unit, right, wrong, caught, false_alarms, figures, **charts)
 
     def slices(self, name: str, answers: Sequence[_JudgedAnswer]) -> dict[str, SliceAgreement]:
         """By value, those with the most answers or claims first; empty if no answer has one."""
@@ -331,19 +331,6 @@ class _Measure:
 
     def _score(self, verdict: ResponseVerdict) -> float | None:
         return verdict.score if self.score is None else score_value(self.score, verdict).value
-
-    def _figures(self, said: _Groups, ranked: _Groups, *, calibrated: bool) -> dict[str, Estimate]:
-        size = sum(len(group) for group in said)
-        rounds = self.rounds if size <= _MANY else min(self.rounds, _FEWER_ROUNDS)
-
-        by_figure = {
-            name: bootstrap(ranked if by_rank else said, figure, rounds=rounds, by_rank=by_rank)
-            for figures, by_rank in ((_BY_VERDICT, False), (_BY_SCORE, True))
-            for name, figure in figures.items()
-        }
-        if calibrated:
-            by_figure["calibration_error"] = bootstrap(ranked, statistics.calibration_error, rounds=rounds)
-        return by_figure
 
 
 def _claims_by(name: str, answers: Sequence[_JudgedAnswer]) -> dict[str, list[list[ClaimTruth]]]:

@@ -147,7 +147,7 @@ def finished_card(card: Card, verdict: ResponseVerdict, symbols: Symbols, width:
     parts.append(
         Text(one_line(f" {symbols.dot} ".join(facts), 3 * max(1, width - 4), symbols.ellipsis), "dim")
     )
-    return _panel(parts, verdict.decision, verdict.mode, card.response_id, symbols, width)
+    return _panel(parts, verdict, symbols, width)
 
 
 _WIDE: Final = 100
@@ -317,20 +317,18 @@ def _without_blank_lines(text: Text) -> Text:
 
 def _panel(
     parts: Sequence[RenderableType],
-    decision: Decision,
-    mode: str | None,
-    response_id: str,
+    told: ResponseVerdict | FlaggedCase,
     symbols: Symbols,
     width: int,
     subtitle: Text | None = None,
 ) -> Panel:
     """In the colour of the decision, which stands at the head with the id."""
-    style = DECISION_STYLES[decision]
-    words, bold = decided(decision, mode)
+    style = DECISION_STYLES[told.decision]
+    words, bold = decided(told.decision, told.mode)
     title = Text.assemble(
-        (f"{symbols.decisions[decision]} {words}", bold),
+        (f"{symbols.decisions[told.decision]} {words}", bold),
         (f" {symbols.dot} ", style),
-        (one_line(response_id, 40, symbols.ellipsis), "bold"),
+        (one_line(told.response_id, 40, symbols.ellipsis), "bold"),
     )
     return Panel(
         Group(*parts),
@@ -403,7 +401,7 @@ def case_card(
         known = f" {dot} ".join(f"{name} {value}" for name, value in about.items() if value is not None)
         parts.append(Text(one_line(known, width - 4, symbols.ellipsis), "dim"))
     told = Text(subtitle, "dim")
-    return _panel(parts, case.decision, case.mode, case.response_id, symbols, width, told)
+    return _panel(parts, case, symbols, width, told)
 
 
 def _said(claim: ClaimVerdict, say: str = "") -> str:
