@@ -30,7 +30,7 @@ from guardrail.evals.statistics import (
     wilson,
 )
 from guardrail.evals.truths import answer_truth
-from guardrail.events import ClaimVerdict, Finding, Severity, Verdict
+from guardrail.events import Finding, Severity, Verdict
 from guardrail.judges.calibrated import (
     EDGE,
     Calibration,
@@ -111,19 +111,17 @@ def fit_calibrations(responses: Sequence[Judged]) -> list[Fitted]:
 
 def calibrated(judged: Judged, calibrations: Calibrations) -> Judged:
     """The response as it would be if its judges had been calibrated so."""
-    claims = tuple(_claim(claim, calibrations) for claim in judged.claims)
-    return replace(judged, verdict=judged.verdict.model_copy(update={"claims": claims}))
+    claims = []
+    for claim in judged.claims:
+        own = calibrations.judges.get(claim.judge)
+        claims.append(claim if own is None else claim.model_copy(update=own.apply(claim)._asdict()))
+    return replace(judged, verdict=judged.verdict.model_copy(update={"claims": tuple(claims)}))
 
 
 def calibrating(responses: Sequence[Judged]) -> Callable[[Judged], Judged]:
     """Fits calibrations on these responses, for ``tune``: what it is given are others."""
     fitted = calibrations_of(fit_calibrations(responses))
     return lambda judged: calibrated(judged, fitted)
-
-
-def _claim(claim: ClaimVerdict, calibrations: Calibrations) -> ClaimVerdict:
-    own = calibrations.judges.get(claim.judge)
-    return claim if own is None else claim.model_copy(update=own.apply(claim)._asdict())
 
 
 def _labelled(responses: Sequence[Judged]) -> dict[tuple[str, str], _Claims]:

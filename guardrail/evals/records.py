@@ -107,19 +107,15 @@ class RecordReader:
             self.labels += found.labels
             self.passed.failed += found.verdict is None
             return found.verdict
-        if isinstance(found, ResponseVerdict):
-            return self._of_record(found)
-        self.passed.others += other
-        return None
-
-    def _of_record(self, verdict: ResponseVerdict) -> ResponseVerdict | None:
-        if verdict.route == PROOF_ROUTE and is_proof(verdict):
+        if not isinstance(found, ResponseVerdict):
+            self.passed.others += other
+        elif found.route == PROOF_ROUTE and is_proof(found):
             self.passed.proofs += 1
-        elif verdict.id in self._seen:
+        elif found.id in self._seen:
             self.passed.repeated += 1
         else:
-            self._seen.add(verdict.id)
-            return verdict
+            self._seen.add(found.id)
+            return found
         return None
 
     def refuse(self, place: str, error: InputError) -> None:

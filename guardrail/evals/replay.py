@@ -318,11 +318,9 @@ def print_replay(console: Console, replay: Replay, passed: Passed) -> None:
     console.print()
     console.print(_decisions(replay.total))
     changed = Rate(replay.total.changed, replay.compared)
-    _line(
-        console,
-        f"changed {_count(changed)}: {replay.stricter:,} more strictly, {replay.milder:,} more mildly. In "
-        "brackets: 95 % intervals.",
-    )
+    counts = f"{changed.count:,} of {changed.total:,}, {percent(changed)} %"
+    moved = f"{replay.stricter:,} more strictly, {replay.milder:,} more mildly"
+    _line(console, f"changed {counts}: {moved}. In brackets: 95 % intervals.")
     if replay.total.changed:
         for table in (_moves(replay), _rules(replay)):
             console.print()
@@ -344,10 +342,6 @@ def _line(console: Console, text: str, style: str = "") -> None:
 
 def _words(decision: Decision) -> Text:
     return Text(DECISION_WORDS[decision], DECISION_STYLES[decision])
-
-
-def _count(rate: Rate) -> str:
-    return f"{rate.count:,} of {rate.total:,}, {percent(rate)} %"
 
 
 def _table(*columns: str) -> Table:

@@ -28,7 +28,7 @@ from guardrail.evals.comparison import Changed, Comparison
 from guardrail.evals.overview import WORST, WRONG, EvaluationRun, Overview, Slice, named_groups
 from guardrail.evals.results import EvaluationResult
 from guardrail.evals.statistics import COLUMNS, Estimate, Point, Rate, mean_estimate
-from guardrail.events import ClaimVerdict, Context, Decision, Response, Severity, Span, Verdict
+from guardrail.events import ClaimVerdict, Context, Decision, Severity, Span, Verdict
 from guardrail.printable import escape_controls, shorten
 from guardrail.render import counted
 
@@ -358,12 +358,8 @@ def _change(change: Changed) -> ChangeShown:
         for claim in (now.verdict.claims if now.verdict is not None else ())
         if claim.claim_id in known and known[claim.claim_id].verdict is not claim.verdict
     )
-    same = _text_of(now.response) == _text_of(before.response)
+    same = getattr(now.response, "answer", None) == getattr(before.response, "answer", None)
     return ChangeShown(shown(now), None if same else shown(before), before, claims)
-
-
-def _text_of(response: Response | None) -> str | None:
-    return None if response is None else response.answer
 
 
 # ------------------------------------------------------------------------------- all answers

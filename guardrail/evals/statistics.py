@@ -312,7 +312,10 @@ def precision_recall(wrong: Array, scores: Array) -> Line:
     order = np.argsort(-risk, kind="stable")
     last = np.append(risk[order][1:] != risk[order][:-1], True)
     hits, caught = np.cumsum(wrong[order])[last], (np.arange(len(order)) + 1)[last]
-    return _thinned(hits / wrong.sum(), hits / caught)
+    # At most so many points as a chart can show, the first and the last among them.
+    shown = np.unique(np.linspace(0, len(hits) - 1, min(len(hits), _MOST_POINTS)).astype(int))
+    recall, precision = hits / wrong.sum(), hits / caught
+    return tuple(Point(float(recall[at]), float(precision[at])) for at in shown)
 
 
 def costs_by_threshold(wrong: Array, scores: Array, miss: float) -> Line:
@@ -324,9 +327,3 @@ def costs_by_threshold(wrong: Array, scores: Array, miss: float) -> Line:
     acts = value[None, :] < cuts[:, None]
     costs = miss * (~acts & wrong).sum(axis=1) + (acts & ~wrong).sum(axis=1)
     return tuple(Point(float(x), float(y)) for x, y in zip(cuts, costs / len(wrong), strict=True))
-
-
-def _thinned(x: Array, y: Array) -> Line:
-    """At most so many points as a chart can show, the first and the last among them."""
-    at = np.unique(np.linspace(0, len(x) - 1, min(len(x), _MOST_POINTS)).astype(int))
-    return tuple(Point(float(x[each]), float(y[each])) for each in at)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from guardrail.errors import ConfigError, DecodeError, said_wrong
 from guardrail.evals.formats.files import read_rows
@@ -145,14 +144,13 @@ def _validated(values: Mapping[str, Any]) -> Response:
 def _problems(error: ValidationError) -> str:
     """Every field that is wrong and why, the first few of them; quotes no value."""
     found = error.errors(include_url=False, include_context=False)
-    told = [f"{'.'.join(map(str, each['loc']))}: {_problem(each)}" for each in found[:_MOST_PROBLEMS]]
+    told = []
+    for each in found[:_MOST_PROBLEMS]:
+        meant = _MEANT.get(each["type"])
+        problem = said_wrong(each) if meant is None else f"{kind_of(each['input'])}; give {meant}"
+        told.append(f"{'.'.join(map(str, each['loc']))}: {problem}")
     more = len(found) - len(told)
     return "; ".join([*told, *([f"and {more} more"] if more else [])])
-
-
-def _problem(details: ErrorDetails) -> str:
-    meant = _MEANT.get(details["type"])
-    return said_wrong(details) if meant is None else f"{kind_of(details['input'])}; give {meant}"
 
 
 @dataclass(frozen=True, slots=True)
