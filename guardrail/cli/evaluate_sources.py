@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from consumers.reading import Range
     from consumers.settings import GuardSettings
 
-_HINT: Final = "SOURCE"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluateRequest:
@@ -226,7 +224,7 @@ def _opened(name: str, stack: ExitStack) -> tuple[BinaryIO, Path | None]:
         return stack.enter_context(path.open("rb")), path
     except OSError as error:
         message = f"{name}: {error.strerror}; give a file of answers, {KAFKA}TOPIC, or - for stdin"
-        raise typer.BadParameter(message, param_hint=_HINT) from None
+        raise typer.BadParameter(message, param_hint="SOURCE") from None
 
 
 def _size(file: BinaryIO) -> int | None:

@@ -29,11 +29,8 @@ _WORDS: Final = {
     Verdict.CONTRADICTED: "contradicted",
     Verdict.UNVERIFIED: "unverified",
 }
-_BEGINNINGS: Final = {
+_BEGINNINGS: Final = {verdict: words.capitalize() for verdict, words in _WORDS.items()} | {
     Verdict.SUPPORTED: "Supported, but not surely",
-    Verdict.PARTIALLY_SUPPORTED: "Supported only in part",
-    Verdict.UNSUPPORTED: "Not in the contexts",
-    Verdict.CONTRADICTED: "Contradicted",
     Verdict.UNVERIFIED: "Not verified",
 }
 

@@ -11,15 +11,10 @@ from pydantic import Field
 from guardrail.evals.results import EvaluationResult
 from guardrail.evals.truths import claim_named, latest
 from guardrail.events import ClaimVerdict, Label, LabelSource, Response, Verdict, WireModel
+from guardrail.scoring import DEFAULT_CREDITS
 
 NAME: Final = "faithfulness"
 """Of the scores and annotations; they say how an answer keeps to its documents."""
-_CREDIT: Final[Mapping[Verdict, float]] = {
-    Verdict.SUPPORTED: 1.0,
-    Verdict.PARTIALLY_SUPPORTED: 0.5,
-    Verdict.UNSUPPORTED: 0.0,
-    Verdict.CONTRADICTED: 0.0,
-}
 _NLI: Final = "n_l_i_statement_prompt"
 """What Ragas' Faithfulness calls the prompt that judges statements."""
 
@@ -73,7 +68,7 @@ def to_openinference(
         trace_id, span_id = _place(label, traces)
         result = {
             "label": label.verdict.value,
-            "score": _CREDIT.get(label.verdict),
+            "score": DEFAULT_CREDITS.get(label.verdict),
             "explanation": _explanation(label),
         }
         annotation = {

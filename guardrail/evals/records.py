@@ -31,8 +31,6 @@ _MODELS: Final[Mapping[bytes, type[EvaluationResult | ResponseVerdict | Label]]]
 ENDS: Final = frozenset({"evaluation.started", "evaluation.completed"})
 """The types of the first and the last line of a results file."""
 _MARKS_OF_ENDS: Final = tuple(f'"{each}"'.encode() for each in ENDS)
-Problem = tuple[str, str]
-"""Where it stands, and what is wrong with it."""
 
 
 def parse_record(value: bytes) -> EvaluationResult | ResponseVerdict | Label | None:
@@ -82,8 +80,8 @@ class Passed:
     failed: int = 0
     """Results without a verdict, because of an error."""
     unreadable: int = 0
-    problems: list[Problem] = field(default_factory=list)
-    """The first of the unreadable."""
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    """Of the first of the unreadable where they stand, and what is wrong with them."""
 
 
 class RecordReader:

@@ -78,16 +78,11 @@ def decided_by(side: Side | None, verdict: ResponseVerdict) -> tuple[SideDecisio
         unknown = _HEAD
     elif not found.early and not to_its_end(verdict):
         unknown = _CUT
-    elif not _tells_kinds(verdict) and any(
-        each is not Decision.RELEASE for each in policy.segment_kinds.values()
-    ):
-        unknown = _KINDS
+    elif any(each is not Decision.RELEASE for each in policy.segment_kinds.values()):
+        kinds = verdict.segment_kinds
+        if kinds is None or any(claim.segment >= len(kinds) for claim in verdict.claims):
+            unknown = _KINDS
     return SideDecision(policy.name, found.decision, found.rule, found.score), unknown
-
-
-def _tells_kinds(verdict: ResponseVerdict) -> bool:
-    kinds = verdict.segment_kinds
-    return kinds is not None and all(claim.segment < len(kinds) for claim in verdict.claims)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +98,7 @@ class ChangedResponse:
 
     def as_json(self) -> dict[str, Any]:
         """In JSON, without texts of the answer."""
-        found: dict[str, Any] = as_json(self)
-        del found["claims"]
-        return found
+        return {name: value for name, value in as_json(self).items() if name != "claims"}
 
 
 @dataclass(slots=True)

@@ -19,6 +19,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from guardrail.evals.agreement import WITHHELD
 from guardrail.evals.aims import Aim, By, Counts
 from guardrail.evals.statistics import Array
 from guardrail.events import ClaimVerdict, Decision, ResponseVerdict, Severity, Verdict
@@ -34,10 +35,9 @@ _PAIRS: Final = 10
 _TAILS: Final = (0.002, 0.005, 0.01, 0.02, 0.98, 0.99, 0.995, 0.998)
 _WEIGHTS: Final = (0.0, 0.125, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)
 _SWEEPS: Final = 20
-_WITHHOLDING: Final = frozenset({Decision.REDACT, Decision.BLOCK})
 _ACTING: Final[dict[By, frozenset[Decision]]] = {
     "flag": frozenset({Decision.FLAG}),
-    "withhold": _WITHHOLDING,
+    "withhold": WITHHELD,
     "block": frozenset({Decision.BLOCK}),
 }
 _DIGITS: Final = 3
