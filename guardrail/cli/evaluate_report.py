@@ -31,7 +31,7 @@ from guardrail.printable import escape_controls, shorten
 from guardrail.render import DECISION_STYLES, VERDICT_STYLES, Symbols, counted, symbols_for
 
 ID_WIDTH: Final = 26
-_TOLD_WIDTH: Final = 72
+TOLD_WIDTH: Final = 72
 _TOLD_SHOWN: Final = 5
 _OTHER: Final = "for other reasons"
 _COLUMNS: Final = (
@@ -78,22 +78,22 @@ def why(verdict: ResponseVerdict, symbols: Symbols, width: int) -> Text:
     return text
 
 
-def most_frequent(counts: Counter[str]) -> list[Text]:
-    """The most frequent of what was said, a line each; how many more there are on the last.
+def most_frequent(counts: Counter[str], width: int = TOLD_WIDTH) -> list[Text]:
+    """The most frequent of what was said, cut to ``width``, a line each; how many more are on the last.
 
     Where no reason was given there is nothing to tell. Texts that look the same on a line count as one.
     """
     told: Counter[str] = Counter()
     for said, count in counts.items():
         if said not in {OTHERS, NO_REASON}:
-            told[shorten(escape_controls(said), _TOLD_WIDTH)] += count
+            told[shorten(escape_controls(said), width)] += count
     shown = told.most_common(_TOLD_SHOWN)
     if rest := told.total() + counts[OTHERS] - sum(count for _, count in shown):
         shown.append((_OTHER, rest))
     return [Text(f"{count:>7,} {said}") for said, count in shown]
 
 
-def totals(run: Overview, unrouted: Reasons) -> list[Text]:
+def totals(run: Overview, unrouted: Reasons, width: int = TOLD_WIDTH) -> list[Text]:
     """What stands under the table. ``unrouted``: routes of responses that no entry of ``routes`` names."""
     whole = run.whole
     decisions = ", ".join(f"{whole.decisions[each]} {each}" for each in Decision if whole.decisions[each])
@@ -109,20 +109,20 @@ def totals(run: Overview, unrouted: Reasons) -> list[Text]:
             rules[OTHERS if rule == OTHERS else f"{decision} by rule: {rule}"] += count
     lines = [
         Text(f"{counted(whole.judged, 'response')}: {decisions or 'none judged'}{mean}", "bold"),
-        *most_frequent(rules),
+        *most_frequent(rules, width),
         Text(f"{counted(whole.claims, 'claim')}: {verdicts or 'none'}"),
     ]
     if unanswered := run.unverified.counts.total():
         share = f"{unanswered:,} of {whole.claims:,} claims were not judged"
         lines.append(Text(f"{share}, and count in no score: the events say why", "bold yellow"))
-        lines += most_frequent(run.unverified.counts)
+        lines += most_frequent(run.unverified.counts, width)
     if run.degraded_claims:
         share = f"{run.degraded_claims:,} of {whole.claims:,} claims were judged by a fallback judge"
         lines.append(Text(share, "bold yellow"))
-        lines += most_frequent(run.degraded.counts)
+        lines += most_frequent(run.degraded.counts, width)
     if unrouted.counts:
         lines.append(Text("no entry of routes names these, so the default policy holds:", "bold yellow"))
-        lines += most_frequent(unrouted.counts)
+        lines += most_frequent(unrouted.counts, width)
     if run.usage.judge_calls:
         lines.append(Text(_consumed(run.usage)))
     if whole.errors:
@@ -183,8 +183,9 @@ class Report:
         self._symbols = symbols_for(self._table.encoding)
         # Rows keep their width where the terminal is narrower; lines about why use what there is.
         self._width = max(header().cell_len, min(_MOST_WIDE, self._table.width - 1))
-        if not self._table.is_terminal:
-            self._width = sys.maxsize  # a file, or a program, which nothing is cut for
+        self._told_width = TOLD_WIDTH
+        if not self._table.is_terminal:  # nothing is cut for a file, or a program
+            self._width = self._told_width = sys.maxsize
         self._progress = Progress(
             TextColumn("judged {task.fields[judged]:,}"),
             BarColumn(),
@@ -220,7 +221,7 @@ class Report:
             write_line(self.verdicts, self._as_batch(self._batch))
         if error is None:
             self._print_rows()
-            for line in totals(self.run, self._unrouted):
+            for line in totals(self.run, self._unrouted, self._told_width):
                 self._table.print(line, soft_wrap=True)
             # What a table shows anyway, the mean of the policy's own score, needs no line of its own.
             if self._request.scores != [OWN_SCORE]:
