@@ -20,8 +20,6 @@ from guardrail.evals.results import EvaluationResult
 from guardrail.evals.statistics import Estimate, as_json, mcnemar, mean_estimate
 from guardrail.events import ClaimVerdict, Decision, ResponseVerdict, Span, Verdict
 
-_VERDICTS: Final = tuple(Verdict)
-_PLACE: Final = {verdict: place for place, verdict in enumerate(_VERDICTS)}
 _ACTIONS: Final = (
     (WITHHELD, "withheld (redacted or blocked)", "right by the labels: withheld if wrong, else not"),
     (
@@ -38,32 +36,22 @@ JoinKey = tuple[str, int]
 """The id of a response, and which of those with this id."""
 
 
-class JoinKeys:
-    """Numbers the answers of one run that have the same id."""
-
-    def __init__(self) -> None:
-        self._seen: Counter[str] = Counter()
-
-    def of(self, result: EvaluationResult) -> JoinKey | None:
-        """None for what could not be read: nothing says which answer it was."""
-        if result.verdict is not None:
-            response_id = result.verdict.response_id
-        elif result.response is not None:
-            response_id = result.response.response_id
-        else:
-            return None
-        self._seen[response_id] += 1
-        return response_id, self._seen[response_id]
+def _join_key(result: EvaluationResult, seen: Counter[str]) -> JoinKey | None:
+    """None for what could not be read: nothing says which answer it was. ``seen`` has those of the run."""
+    known = result.response if result.verdict is None else result.verdict
+    if known is None:
+        return None
+    seen[known.response_id] += 1
+    return known.response_id, seen[known.response_id]
 
 
 class _Before(NamedTuple):
-    """What is held of an answer of the earlier run. ``claims``: places in ``_VERDICTS``, by claim, which is
-    the hash of its text and its span; ``numbered``: the same claims by the hash and their number.
-    """
+    """What is held of an answer of the earlier run: verdicts by the hash of a claim's text and its span, and
+    these by the hash and the claim's number."""
 
     decision: Decision
     score: float | None
-    claims: Mapping[_At, int]
+    claims: Mapping[_At, Verdict]
     numbered: Mapping[_Numbered, _At]
 
 
@@ -97,11 +85,11 @@ class Comparison:
     def __init__(self, before: Iterable[EvaluationResult], *, examples: int) -> None:
         self._earlier = before
         self._before: dict[JoinKey, _Before | None] = {}
-        keys = JoinKeys()
+        seen: Counter[str] = Counter()
         for result in before:
-            if (key := keys.of(result)) is not None:
+            if (key := _join_key(result, seen)) is not None:
                 self._before[key] = None if result.verdict is None else _held(result.verdict)
-        self._keys = JoinKeys()
+        self._seen: Counter[str] = Counter()
         self._examples = Worst[tuple[JoinKey, EvaluationResult]](examples)
         self.joined = 0
         self.only_now = 0
@@ -117,7 +105,7 @@ class Comparison:
         self._pairs: Counter[tuple[str, bool, bool]] = Counter()
 
     def add(self, result: EvaluationResult) -> None:
-        key = self._keys.of(result)
+        key = _join_key(result, self._seen)
         if key is None or key not in self._before:
             self.only_now += 1
             return
@@ -147,21 +135,21 @@ class Comparison:
         changed = 0
         left = dict(before.claims)
         moved: list[ClaimVerdict] = []
-        pairs: list[tuple[int, ClaimVerdict]] = []
+        pairs: list[tuple[Verdict, ClaimVerdict]] = []
         for claim in verdict.claims:
-            if (place := left.pop((hash(claim.text), claim.span), None)) is not None:
-                pairs.append((place, claim))
+            if (was := left.pop((hash(claim.text), claim.span), None)) is not None:
+                pairs.append((was, claim))
             else:
                 moved.append(claim)
         for claim in moved:
             at = before.numbered.get((hash(claim.text), claim.index))
-            if at is not None and (place := left.pop(at, None)) is not None:
-                pairs.append((place, claim))
+            if at is not None and (was := left.pop(at, None)) is not None:
+                pairs.append((was, claim))
             else:
                 self.claims_apart += 1
-        for place, claim in pairs:
-            self.verdicts[_VERDICTS[place], claim.verdict] += 1
-            changed += _VERDICTS[place] is not claim.verdict
+        for was, claim in pairs:
+            self.verdicts[was, claim.verdict] += 1
+            changed += was is not claim.verdict
         self.claims_apart += len(left)
         return changed
 
@@ -197,10 +185,10 @@ class Comparison:
         """The answers that changed most. Goes through the earlier run once more."""
         chosen = self._examples.in_order()
         wanted: dict[JoinKey, EvaluationResult | None] = {key: None for key, _ in chosen}
-        keys = JoinKeys()
+        seen: Counter[str] = Counter()
         missing = len(wanted)
         for result in self._earlier if missing else ():
-            key = keys.of(result)
+            key = _join_key(result, seen)
             if key in wanted and wanted[key] is None:
                 wanted[key] = result
                 missing -= 1
@@ -241,7 +229,7 @@ class Comparison:
 
 
 def _held(verdict: ResponseVerdict) -> _Before:
-    claims = {(hash(claim.text), claim.span): _PLACE[claim.verdict] for claim in verdict.claims}
+    claims = {(hash(claim.text), claim.span): claim.verdict for claim in verdict.claims}
     numbered = {(hash(claim.text), claim.index): (hash(claim.text), claim.span) for claim in verdict.claims}
     return _Before(verdict.decision, verdict.score, claims, numbered)
 

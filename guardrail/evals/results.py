@@ -160,7 +160,12 @@ class Evaluation:
     def table(self, rows: int = _MOST_ROWS) -> str:
         """The first ``rows`` results as text for a terminal, one a line, and the mean of each score."""
         names = list(self.summary())
-        lines = [f"{'response':<{_ID_WIDTH}} {'decision':<8} {'claims':>6}" + _cells(names)]
+
+        def cells(values: Iterable[str]) -> str:
+            pairs = zip(values, names, strict=True)
+            return "".join(f"  {value:>{max(5, len(name))}}" for value, name in pairs)
+
+        lines = [f"{'response':<{_ID_WIDTH}} {'decision':<8} {'claims':>6}{cells(names)}"]
         for result in self.results[:rows]:
             verdict = result.verdict
             if verdict is None:
@@ -168,7 +173,7 @@ class Evaluation:
                 continue
             values = [_figure(result.scores[name].value if name in result.scores else None) for name in names]
             told = f"{_cell(verdict.response_id):<{_ID_WIDTH}} {verdict.decision:<8} {len(verdict.claims):>6}"
-            lines.append(told + _cells(values, names))
+            lines.append(told + cells(values))
         if len(self.results) > rows:
             lines.append(f"{len(self.results) - rows:,} more are left out")
         return "\n".join([*lines, *summary_lines(self.summary())])
@@ -210,12 +215,6 @@ def _figure(value: float | None) -> str:
 
 def _cell(text: str, width: int = _ID_WIDTH) -> str:
     return shorten(" ".join(escape_controls(text).split()), width)
-
-
-def _cells(values: Iterable[str], names: Iterable[str] | None = None) -> str:
-    values = list(values)
-    widths = [max(5, len(name)) for name in (values if names is None else names)]
-    return "".join(f"  {value:>{width}}" for value, width in zip(values, widths, strict=True))
 
 
 def _flat(result: EvaluationResult) -> dict[str, Any]:

@@ -178,10 +178,6 @@ class _Counted:
     """Claims that count as one statement because their parts could not be judged."""
 
     @property
-    def nothing_checked(self) -> bool:
-        return not self.verdicts and self.left_out > 0
-
-    @property
     def note(self) -> str | None:
         """What a reader of a score over part of the claims has to know."""
         notes = []
@@ -234,7 +230,7 @@ def _of_verdicts(figure: Callable[[Sequence[Verdict], ScoreOptions], float | Non
 
     def score(verdict: ResponseVerdict, options: ScoreOptions) -> ScoreValue:
         told = _statements(verdict, options)
-        if told.nothing_checked:
+        if not told.verdicts and told.left_out:
             return _undefined(_NONE_CHECKED)
         value = figure(told.verdicts, options)
         return ScoreValue(value=value, reason=told.note if told.verdicts else of_nothing)
