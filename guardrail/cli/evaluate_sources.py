@@ -317,7 +317,7 @@ class Assembler:
 
     def _give_up(self, response_id: str, why: str) -> BadSample:
         opened = self._close(response_id)
-        return BadSample(opened.place, f"the answer that began here {why}", opened.chars)
+        return BadSample(opened.place, f"the answer that began here {why}")
 
     def _close(self, response_id: str) -> _Open:
         opened = self._open.pop(response_id)
@@ -328,7 +328,7 @@ class Assembler:
         try:
             case = parse_output(value)
         except DecodeError:
-            return BadSample(place, str(error), len(value))
+            return BadSample(place, str(error))
         if not isinstance(case, FlaggedCase):
             return BadSample(place, f"type '{case.type}': not an answer; read rag.responses or rag.flagged")
         if "contexts" in case.omitted or "answer" in case.omitted:

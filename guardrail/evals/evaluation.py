@@ -370,7 +370,7 @@ def _row(numbered: tuple[int, Any]) -> Row:
     number, given = numbered
     is_nan = {key for key, value in given.items() if isinstance(value, float) and math.isnan(value)}
     fields = {str(key): value for key, value in given.items() if key not in is_nan}
-    return Row(f"row {number}", 0, fields)
+    return Row(f"row {number}", fields)
 
 
 class _BytesHeld:

@@ -51,8 +51,6 @@ class BadSample:
     place: str
     error: str
     """Every field that is wrong, why, and the remedy; quotes nothing of the values."""
-    size: int = 0
-    """About how many bytes it has."""
 
 
 class ScoreValue(WireModel):

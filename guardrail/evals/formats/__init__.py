@@ -84,7 +84,7 @@ def samples_of(
         for row in rows:
             found = recognise(row.fields)
             if found is None:
-                yield BadSample(row.place, row.problem or _unknown(row.fields), row.size)
+                yield BadSample(row.place, row.problem or _unknown(row.fields))
             else:
                 source_format, rows = found, chain([row], rows)
                 break
@@ -100,9 +100,9 @@ def samples_of(
             read = partial(promptfoo_row, folder=None if path is None else path.parent)
         for row in rows:
             try:
-                yield BadSample(row.place, row.problem, row.size) if row.problem else read(row)
+                yield BadSample(row.place, row.problem) if row.problem else read(row)
             except InputError as error:
-                yield BadSample(row.place, str(error), row.size)
+                yield BadSample(row.place, str(error))
 
 
 def recognise(fields: Fields) -> Format | None:

@@ -58,7 +58,7 @@ def read_rows(stream: BinaryIO, path: Path | None) -> Iterator[Row]:
 def _rows(stream: Any, name: str) -> Iterator[Row]:
     head: bytes = stream.peek(_HEAD_BYTES)[:_HEAD_BYTES]
     if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        return iter([Row("line 1", 1, problem="UTF-16 and not UTF-8; convert the file to UTF-8")])
+        return iter([Row("line 1", problem="UTF-16 and not UTF-8; convert the file to UTF-8")])
     if head.startswith(_PARQUET):
         return _parquet(stream)
     if b"\0" in head and not _is_text(head):
@@ -84,7 +84,7 @@ def _json(stream: BinaryIO) -> Iterator[Row]:
     if first.data is None or isinstance(found := read_json(first.data), dict):
         # A document of one line is not a stream of lines: it holds all answers in one object.
         if first.data is not None and isinstance(rows := _rows_in(found), list):
-            yield from _items(rows, first.size)
+            yield from _items(rows)
             return
         yield from map(_line_row, chain([first], lines))
     elif found is None and first.data != b"{" and not first.data.startswith(b"["):
@@ -95,7 +95,7 @@ def _json(stream: BinaryIO) -> Iterator[Row]:
 
 def _line_row(line: InputLine) -> Row:
     def bad(problem: str) -> Row:
-        return Row(f"line {line.number}", line.size, problem=problem)
+        return Row(f"line {line.number}", problem=problem)
 
     if line.data is None:
         limit = f"{line.size:,} bytes; a line may have {MAX_LINE_BYTES:,}"
@@ -113,7 +113,7 @@ def _line_row(line: InputLine) -> Row:
         )
     if not isinstance(found, dict):
         return bad("no JSON object; give one answer a line")
-    return Row(f"line {line.number}", line.size, found)
+    return Row(f"line {line.number}", found)
 
 
 def _document(begun: bytes, stream: BinaryIO) -> Iterator[Row]:
@@ -131,7 +131,7 @@ def _document(begun: bytes, stream: BinaryIO) -> Iterator[Row]:
             f"neither JSON lines nor a JSON document: {error}; give one of them, CSV or Parquet"
         ) from None
     rows = _rows_in(found)
-    yield from _items(rows if rows is not None else [found], len(data))
+    yield from _items(rows if rows is not None else [found])
 
 
 def _rows_in(found: Any) -> list[Any] | None:
@@ -171,14 +171,12 @@ def _columns(columns: Mapping[str, Any]) -> list[Any] | None:
     return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
 
-def _items(rows: Sequence[Any], size: int) -> Iterator[Row]:
-    each_size = max(1, size // max(1, len(rows)))
+def _items(rows: Sequence[Any]) -> Iterator[Row]:
     for number, found in enumerate(rows, start=1):
         if isinstance(found, Mapping):
-            yield Row(f"row {number}", each_size, found)
+            yield Row(f"row {number}", found)
         else:
-            problem = f"{kind_of(found)}; give an object for each answer"
-            yield Row(f"row {number}", each_size, problem=problem)
+            yield Row(f"row {number}", problem=f"{kind_of(found)}; give an object for each answer")
 
 
 def _table(stream: BinaryIO) -> Iterator[Row]:
@@ -206,7 +204,7 @@ def _table_rows(text: io.TextIOWrapper) -> Iterator[Row]:
         except csv.Error as error:
             number += 1
             problem = f"not valid CSV: {error}; quote cells with line breaks or quotes"
-            yield Row(f"row {number}", 1, problem=problem)
+            yield Row(f"row {number}", problem=problem)
             if names is None:
                 return
             continue
@@ -214,7 +212,7 @@ def _table_rows(text: io.TextIOWrapper) -> Iterator[Row]:
             names = [cell.strip() for cell in cells]
             if twice := [each for each in names if each and names.count(each) > 1]:
                 problem = f"two columns are called {named(twice[0])}; give each a name of its own"
-                yield Row("head", 1, problem=problem)
+                yield Row("head", problem=problem)
                 return
             continue
         if not cells:
@@ -224,14 +222,13 @@ def _table_rows(text: io.TextIOWrapper) -> Iterator[Row]:
 
 
 def _table_row(names: Sequence[str], cells: Sequence[str], number: int) -> Row:
-    place, size = f"row {number}", sum(map(len, cells)) + 1
+    place = f"row {number}"
     if len(cells) != len(names):
         problem = f"{len(cells)} cells under {len(names)} names; quote cells that hold the delimiter"
-        return Row(place, size, problem=problem)
+        return Row(place, problem=problem)
     if any("\udc80" <= char <= "\udcff" for cell in cells if not cell.isascii() for char in cell):
-        return Row(place, size, problem="not UTF-8; convert the file to UTF-8")
-    fields = {key: cell for key, cell in zip(names, cells, strict=True) if cell not in _NOTHING}
-    return Row(place, size, fields)
+        return Row(place, problem="not UTF-8; convert the file to UTF-8")
+    return Row(place, {key: cell for key, cell in zip(names, cells, strict=True) if cell not in _NOTHING})
 
 
 def _parquet(stream: BinaryIO) -> Iterator[Row]:
@@ -247,9 +244,8 @@ def _parquet(stream: BinaryIO) -> Iterator[Row]:
     try:
         with ParquetFile(stream) as file:
             for batch in file.iter_batches(batch_size=_BATCH):
-                size = max(1, batch.nbytes // max(1, batch.num_rows))
                 for fields in batch.to_pylist():
                     number += 1
-                    yield Row(f"row {number}", size, fields)
+                    yield Row(f"row {number}", fields)
     except ArrowException as error:
         raise ConfigError(f"not a Parquet file that can be read: {error}; write it anew") from None

@@ -47,7 +47,6 @@ class _Trace:
 
     trace_id: str
     place: str
-    size: int = 0
     question: str = ""
     answer: str = ""
     retriever_question: str = ""
@@ -92,7 +91,7 @@ class _Trace:
             for name, verdict, category, reviewer in self.labels
         )
         made = built(
-            Row(self.place, self.size),
+            Row(self.place),
             response_id=self.trace_id,
             question=self.question or self.retriever_question or self.model_question,
             contexts=contexts,
@@ -113,25 +112,23 @@ def _samples(rows: Iterable[Row], read: Any, whence: str) -> Iterator[Sample | B
     traces: dict[str, _Trace] = {}
     for row in rows:
         if row.problem:
-            yield BadSample(row.place, row.problem, row.size)
+            yield BadSample(row.place, row.problem)
             continue
         try:
             read(traces, row)
         except InputError as error:
-            yield BadSample(row.place, str(error), row.size)
+            yield BadSample(row.place, str(error))
     for trace in traces.values():
         try:
             yield trace.sample(whence)
         except InputError as error:
-            yield BadSample(trace.place, str(error), trace.size)
+            yield BadSample(trace.place, str(error))
 
 
 def _trace_of(traces: dict[str, _Trace], trace_id: Any, row: Row) -> _Trace:
     if not isinstance(trace_id, str) or not trace_id:
         raise missing("trace id", "give spans with the trace that they belong to")
-    trace = traces.setdefault(trace_id, _Trace(trace_id, row.place))
-    trace.size += row.size
-    return trace
+    return traces.setdefault(trace_id, _Trace(trace_id, row.place))
 
 
 # ------------------------------------------------------------------------------------- OpenInference

@@ -29,10 +29,9 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One record of a file: its fields, or the problem why it has none; ``size`` is in bytes."""
+    """One record of a file: its fields, or the problem why it has none."""
 
     place: str
-    size: int
     fields: Fields = field(default_factory=dict)
     problem: str = ""
 
