@@ -113,7 +113,14 @@ def list_command(
         for row in rows:
             typer.echo(json.dumps(asdict(row)))
         return
-    print_rows(rows, total)
+    from guardrail.render import print_table
+
+    if not rows:
+        err().print(Text("no cases", "dim"))
+        return
+    print_table(out(), _COLUMNS, [_cells(row) for row in rows], right=("score",))
+    if total > len(rows):
+        err().print(Text(f"the newest {len(rows):,} of {total:,}", "dim"))
 
 
 @cases_app.command("show", epilog=SHOW_EPILOG)
@@ -282,19 +289,6 @@ def _unknown_route(route: str, routes: Collection[str]) -> str:
     known = ", ".join(escape_controls(shorten(name, _CELL)) for name in named)
     more = f" and {len(routes) - len(named):,} more" if len(routes) > len(named) else ""
     return f"no case has the route {route!r}; there are {known}{more}" if known else "no case has a route"
-
-
-def print_rows(rows: Sequence[CaseRow], total: int) -> None:
-    """The table, and how many more there are."""
-    from guardrail.render import print_table
-
-    console = out()
-    if not rows:
-        err().print(Text("no cases", "dim"))
-        return
-    print_table(console, _COLUMNS, [_cells(row) for row in rows], right=("score",))
-    if total > len(rows):
-        err().print(Text(f"the newest {len(rows):,} of {total:,}", "dim"))
 
 
 def _cells(row: CaseRow) -> tuple[Text, ...]:

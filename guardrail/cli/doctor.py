@@ -79,31 +79,28 @@ def doctor_command(
     file = once(config)
     settings = settings_from(file, options)
     configure_logging(settings.logging.model_copy(update={"level": "error"}))
-    printing = None if as_json else _Printing(out())
-    if printing is not None:
-        printing.head(settings, config)
+    console = out()
+    console.quiet = as_json
+    printing = _Printing(console)
+    printing.head(settings, config)
     with naming_places(file, options):
         checks = asyncio.run(_collect(settings, timeout_ms / 1000 if prove else None, printing))
+    printing.end(checks)
     if as_json:
         counts = _counts(checks)
         told = {"version": __version__, "ok": not counts["fail"], "counts": counts}
         sys.stdout.write(json.dumps(told | {"checks": list(map(asdict, checks))}, indent=2) + "\n")
-    elif printing is not None:
-        printing.end(checks)
     if any(check.state == "fail" for check in checks):
         raise typer.Exit(EXIT_FAILURE)
 
 
-async def _collect(
-    settings: GuardSettings, prove_within_s: float | None, printing: _Printing | None
-) -> list[Check]:
+async def _collect(settings: GuardSettings, prove_within_s: float | None, printing: _Printing) -> list[Check]:
     from consumers.doctor import examine
 
     checks = []
     async for check in examine(settings, prove_within_s):
         checks.append(check)
-        if printing is not None:
-            printing.line(check)
+        printing.line(check)
     return checks
 
 

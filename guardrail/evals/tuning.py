@@ -134,7 +134,12 @@ def tune(
     problems = _too_few(classes, aim)
     for cls, called in ((WRONG, "wrong"), (FAITHFUL, "faithful")):
         if not (classes == cls).any():
-            raise InputError("one_class", _one_class(called, aim, len(responses)))
+            need = aim.needed()[0 if called == "wrong" else 1]
+            raise InputError(
+                "one_class",
+                f"the labels of {len(responses)} answers tell of no {called} one; at least {need} are needed "
+                "for this aim. Label more answers, or look whether --of leaves out what you mean",
+            )
     folds = max(2, min(FOLDS, *(int((classes == cls).sum()) for cls in (WRONG, FAITHFUL))))
     fold = _folds(classes, folds)
 
@@ -191,14 +196,6 @@ def _too_few(classes: Array, aim: Aim) -> list[str]:
         for have, need, kind in zip(there, aim.needed(), kinds, strict=True)
         if have < need
     ]
-
-
-def _one_class(called: str, aim: Aim, total: int) -> str:
-    need = aim.needed()[0 if called == "wrong" else 1]
-    return (
-        f"the labels of {total} answers tell of no {called} one; at least {need} are needed for this aim. "
-        "Label more answers, or look whether --of leaves out what you mean"
-    )
 
 
 def _folds(classes: Array, folds: int) -> Array:
