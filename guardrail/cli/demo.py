@@ -105,16 +105,14 @@ async def _demo(examples: tuple[DemoAnswer, ...], settings: Settings, speed: flo
     configure_logging(LoggingSettings(level="error"))
     _cancel_on_sigterm()
     symbols = symbols_for(sys.stdout.encoding or "ascii")
+    # A file has no width; 100 columns are what editors and mails take.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 100)
     # FORCE_COLOR makes rich take a file for a terminal; moving the cursor there would be wrong all the same.
-    console = Console(highlight=False)
     live = sys.stdout.isatty() and not console.is_dumb_terminal
     board = Board()
     view = LiveView(console, symbols) if live else PlainView(sys.stdout, symbols)
     pace = speed or (1.0 if live else _PIPED_SPEED)
     judges = JudgeSet(settings.judge, settings.policies.values())  # without a key it says so, and no more
-    if not sys.stdout.isatty():
-        # A file has no width; 100 columns are what editors and mails take.
-        console = Console(highlight=False, width=100)
     console.print(introduction(examples, settings, judges.default.name, symbols))
     await play_all([example.response for example in examples], settings, judges, board, view, pace)
     console.print(summary(board, examples, symbols, console.width))

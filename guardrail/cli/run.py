@@ -89,7 +89,8 @@ def run_command(
 
 def begin(config: Path | None, options: Options) -> tuple[SettingsFile | None, GuardSettings]:
     """The file and the settings of a process that runs until a signal, whose logs go as these say."""
-    ignore_hangup()
+    # Until the event loop handles SIGHUP: it would end the process without draining.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     from guardrail.logs import configure_logging
 
     file = once(config)
@@ -269,11 +270,6 @@ def end_in_time(budget_s: float) -> None:
     timer = threading.Timer(budget_s, end)
     timer.daemon = True
     timer.start()
-
-
-def ignore_hangup() -> None:
-    """Until the event loop handles SIGHUP: it would end the process without draining."""
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def handle_hangup(then: Callable[[], object]) -> None:

@@ -41,11 +41,8 @@ def range_of(since: str | None, until: str | None, partitions: list[str] | None 
             raise typer.BadParameter(
                 f"{text!r} names no partition; write 0, 0:100 or 0:100-200", param_hint="--partition"
             )
-        first, last = found["first"], found["last"]
-        bounds[int(found["index"])] = (
-            None if first is None else int(first),
-            None if last is None else int(last),
-        )
+        first, last = (None if at is None else int(at) for at in (found["first"], found["last"]))
+        bounds[int(found["index"])] = first, last
     now = time.time()
     return Range(
         None if since is None else since_time_ms(since, now),
