@@ -222,10 +222,7 @@ def table(urls: Sequence[str], before: Sequence[Scrape], now: Sequence[Scrape]) 
     together = [pair for pair in pairs if not pair[1].problem]
     if len(pairs) > 1:
         shown.add_column("all", justify="right")
-        if together:
-            pairs.append((_sum([one for one, _ in together]), _sum([one for _, one in together])))
-        else:
-            pairs.append((Scrape(0.0), Scrape(0.0, problem="none")))
+        pairs.append((_sum([one for one, _ in together]), _sum([one for _, one in together])))
     shown.add_row("state", *(_state(reading) for _, reading in pairs))
     for title, show in _COLUMNS:
         shown.add_row(title, *("" if two.problem else show(one, two) for one, two in pairs))
@@ -261,6 +258,5 @@ def _sum(readings: Sequence[Scrape]) -> Scrape:
             for labels, value in found.items():
                 # The number keeps guards apart; edges of buckets are read from the other labels.
                 samples.setdefault(name, {})[labels | {("guard", str(number))}] = value
-    return Scrape(
-        max(reading.at for reading in readings), samples, all(reading.ready for reading in readings)
-    )
+    at = max((reading.at for reading in readings), default=0.0)
+    return Scrape(at, samples, all(reading.ready for reading in readings), "" if readings else "none")

@@ -131,13 +131,11 @@ def _labelled(responses: Sequence[Judged]) -> dict[tuple[str, str], _Claims]:
             for truth in answer_truth(judged.claims, judged.labels, mildest).claims:
                 claim = truth.claim
                 said: float | None = getattr(claim, probability)
-                if said is None or claim.verdict is Verdict.UNVERIFIED:
-                    continue
-                if Finding.CHECKED_IN_PART in claim.findings:
-                    continue  # its support is a bound, not what the judge thinks
-                rows[claim.judge, probability].append(
-                    (said, truth.right == (probability == "support"), number)
-                )
+                # Support of what was checked in part is a bound, not what the judge thinks.
+                in_part = Finding.CHECKED_IN_PART in claim.findings
+                if said is not None and claim.verdict is not Verdict.UNVERIFIED and not in_part:
+                    true = truth.right == (probability == "support")
+                    rows[claim.judge, probability].append((said, true, number))
     return {
         key: _Claims(*(np.array(column) for column in zip(*each, strict=True))) for key, each in rows.items()
     }

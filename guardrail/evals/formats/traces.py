@@ -28,7 +28,7 @@ from guardrail.evals.formats.values import (
     wrong,
 )
 from guardrail.evals.results import BadSample, Sample
-from guardrail.events import Label, Verdict, verdict_said
+from guardrail.events import Label, verdict_said
 
 _QUESTIONS: Final = ("question", "query", "user_input", "input", "prompt", "user_query", "message", "text")
 _ANSWERS: Final = ("answer", "output", "response", "result", "completion", "content", "text", "output_text")
@@ -64,7 +64,7 @@ class _Trace:
     reranked: list[Any] = field(default_factory=list)
     prompts: list[str] = field(default_factory=list)
     session: str | None = None
-    labels: list[tuple[str, Verdict, str | None, str | None]] = field(default_factory=list)
+    labels: list[Label] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
 
     def sample(self, whence: str) -> Sample:
@@ -80,29 +80,15 @@ class _Trace:
         contexts = distinct(
             context_of(each, None, f"c{at}", f"documents.{at - 1}") for at, each in enumerate(documents, 1)
         )
-        labels = tuple(
-            Label(
-                response_id=self.trace_id,
-                verdict=verdict,
-                category=category,
-                reviewer=reviewer,
-                id=f"{self.trace_id}:{name}",
-            )
-            for name, verdict, category, reviewer in self.labels
-        )
         made = built(
             Row(self.place),
             response_id=self.trace_id,
             question=self.question or self.retriever_question or self.model_question,
             contexts=contexts,
             answer=answer,
-            labels=labels,
+            labels=tuple(self.labels),
             generator_model=self.model,
-            metadata={
-                "trace_id": self.trace_id,
-                "session_id": self.session,
-                **({} if self.root_span is None else {"span_id": self.root_span}),
-            },
+            metadata={"trace_id": self.trace_id, "session_id": self.session, "span_id": self.root_span},
         )
         return replace(made, unread=tuple(self.unread))
 
@@ -263,9 +249,11 @@ def _add_label(trace: _Trace, name: Any, value: Any, category: Any, reviewer: An
     verdict = verdict_said(value, of_error=is_error)
     if verdict is None:
         trace.unread.append((name, named(as_text(value))))
-    else:
-        texts = [each[:256] if isinstance(each, str) and each else None for each in (category, reviewer)]
-        trace.labels.append((name, verdict, texts[0], texts[1]))
+        return
+    texts = {"category": category, "reviewer": reviewer}
+    said = {key: text[:256] for key, text in texts.items() if isinstance(text, str) and text}
+    label = Label(response_id=trace.trace_id, verdict=verdict, id=f"{trace.trace_id}:{name}", **said)
+    trace.labels.append(label)
 
 
 def _text_in(value: Any, names: tuple[str, ...], depth: int = 0) -> str:
