@@ -56,7 +56,6 @@ from guardrail.evals.statistics import (
     auroc,
     balanced_accuracy,
     calibration_error,
-    mean,
     percent,
 )
 from guardrail.events import SegmentKind
@@ -183,6 +182,12 @@ def _of_set(claims: Sequence[Judged]) -> dict[str, float]:
         **found,
         "calibration_error": calibration_error(truths, [claim.support for claim in claims]),
     }
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean of those that are figures; ``nan`` where none is."""
+    found = [value for value in values if not math.isnan(value)]
+    return sum(found) / len(found) if found else math.nan
 
 
 def _not_supported(claims: Sequence[Judged]) -> float:

@@ -124,6 +124,11 @@ class TransportUnavailable(TransportError):
     """The broker is unreachable, a topic is missing or access is denied. The message has the remedy."""
 
 
+def install_hint(extra: str) -> str:
+    """How to get what an extra needs. It works in a checkout: the package is on no index yet."""
+    return f"in a checkout of streaming-guardrail, run: pip install '.[{extra}]'"
+
+
 def said_wrong(details: Mapping[str, Any]) -> str:
     """What one error of a failed validation says, without what pydantic puts before words of our own."""
     told: str = details["msg"]

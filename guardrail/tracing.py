@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any, Final
 
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, install_hint
 from guardrail.events import ClaimVerdict, OutputEvent, ResponseVerdict
 
 EVALUATION: Final = "gen_ai.evaluation.result"
@@ -93,8 +93,8 @@ class Traces:
             from opentelemetry.sdk.trace.export import BatchSpanProcessor
         except ImportError:
             raise ConfigError(
-                "ops.traces is on, and OpenTelemetry is not installed; "
-                "pip install 'streaming-guardrail[otel]', or set ops.traces: false"
+                f"ops.traces is on, and OpenTelemetry is not installed; {install_hint('otel')}, "
+                "or set ops.traces: false"
             ) from None
         resource = Resource.create({"service.name": "guardrail"}).merge(OTELResourceDetector().detect())
         spans = TracerProvider(resource=resource)

@@ -332,7 +332,7 @@ def tables(results: Sequence[Result], day: dt.date) -> str:
         tries.sort(key=lambda each: each.place.installer)
         names = [*map(package_of, packages.split()), "openai"]
         became = (", ".join(f"{name} {each.versions.get(name, '?')}" for name in names) for each in tries)
-        cells = [f"`'streaming-guardrail[{extra}]' {packages}`", "<br>".join(dict.fromkeys(became))]
+        cells = [f"`'.[{extra}]' {packages}`", "<br>".join(dict.fromkeys(became))]
         lines.append(f"| {' | '.join(cells + [outcome(each, extra) for each in tries])} |")
     return "\n".join(lines) + "\n"
 

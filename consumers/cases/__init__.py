@@ -17,7 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-from guardrail.errors import CaseStoreError, ConfigError
+from guardrail.errors import CaseStoreError, ConfigError, install_hint
 from guardrail.events import Decision, FlaggedCase, claim_that_decided
 from guardrail.printable import shorten
 
@@ -326,10 +326,7 @@ def _sqlite_path(url: str) -> Path | None:
 
 
 def _no_asyncpg(setting: str) -> ConfigError:
-    return ConfigError(
-        f"{setting}: PostgreSQL needs the extra postgres; install it with: "
-        "pip install 'streaming-guardrail[postgres]'"
-    )
+    return ConfigError(f"{setting}: PostgreSQL needs asyncpg; {install_hint('postgres')}")
 
 
 def _no_store(setting: str, url: str) -> ConfigError:

@@ -10,16 +10,14 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from guardrail.chat import ContextSource
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, install_hint
 from guardrail.frozen import Frozen
 from guardrail.policy import MissingContexts
 from guardrail.secrets import Secret
 
 DialectName = Literal["litellm", "kong", "portkey", "agentgateway", "nemo"]
 """Other gateways whose questions this one understands."""
-NOT_INSTALLED: Final = (
-    "serve: Starlette and uvicorn are not installed; run: pip install 'streaming-guardrail[serve]'"
-)
+NOT_INSTALLED: Final = f"serve: Starlette and uvicorn are not installed; {install_hint('serve')}"
 
 
 class ServeSettings(Frozen):

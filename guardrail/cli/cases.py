@@ -10,10 +10,9 @@ import heapq
 import json
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -21,24 +20,27 @@ import typer
 from rich.text import Text
 
 from guardrail.cli.options import (
+    FILTERS,
     BootstrapOption,
     ConfigOption,
     Options,
     StoreOption,
     argument,
+    filter_option,
     option,
     settings_from,
     since_option,
 )
 from guardrail.cli.sources import read_labels, since_time_ms
 from guardrail.cli.terminal import EXIT_FAILURE, err, out, print_error, replace_unencodable
-from guardrail.errors import GuardrailError
+from guardrail.errors import DecodeError, GuardrailError
 from guardrail.printable import escape_controls, escape_in_json, shorten
+from guardrail.render import counted, one_line, score, when
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from consumers.cases import CaseFilter, CaseRow, NewCase
+    from consumers.cases import CaseFilter, CaseRow
     from consumers.settings import GuardSettings, KafkaSettings
     from consumers.transport import Record
     from guardrail.evals.labels import TraceOf
@@ -46,16 +48,12 @@ if TYPE_CHECKING:
     from guardrail.render import Symbols
 
 _SETTING: Final = "flagged.store"
-_FILTERS: Final = "Filters"
-_filter_option: Final = partial(option, panel=_FILTERS)
 _MAX_NAMED: Final = 20
 MAX_WIDTH: Final = 110
 _COLUMNS: Final = ("at", "response", "decision", "rule", "route", "policy", "score", "deciding claim")
 _CELL: Final = 60
 
-cases_app = typer.Typer(
-    no_args_is_help=True, help="Look at flagged answers, and label them.", rich_markup_mode="rich"
-)
+cases_app = typer.Typer(no_args_is_help=True, help="Look at flagged answers, and label them.")
 
 LIST_EPILOG = """[bold]Examples[/]
 
@@ -86,11 +84,11 @@ def list_command(
     bootstrap_servers: BootstrapOption = None,
     store: StoreOption = None,
     decision: Annotated[
-        Literal["flag", "redact", "block"] | None, _filter_option("--decision", "Only those decided so.")
+        Literal["flag", "redact", "block"] | None, filter_option("--decision", "Only those decided so.")
     ] = None,
-    route: Annotated[str | None, _filter_option("--route NAME", "Only those of this route.")] = None,
-    since: Annotated[str | None, since_option("Only those", panel=_FILTERS)] = None,
-    limit: Annotated[int, _filter_option("--limit -n", "The newest N.", min=1)] = 50,
+    route: Annotated[str | None, filter_option("--route NAME", "Only those of this route.")] = None,
+    since: Annotated[str | None, since_option("Only those", panel=FILTERS)] = None,
+    limit: Annotated[int, filter_option("--limit -n", "The newest N.", min=1)] = 50,
     as_json: Annotated[bool, option("--json", "One JSON object a line.")] = False,
 ) -> None:
     """Print a table of the cases, newest first.
@@ -115,7 +113,14 @@ def list_command(
         for row in rows:
             typer.echo(json.dumps(asdict(row)))
         return
-    print_rows(rows, total)
+    from guardrail.render import print_table
+
+    if not rows:
+        err().print(Text("no cases", "dim"))
+        return
+    print_table(out(), _COLUMNS, [_cells(row) for row in rows], right=("score",))
+    if total > len(rows):
+        err().print(Text(f"the newest {len(rows):,} of {total:,}", "dim"))
 
 
 @cases_app.command("show", epilog=SHOW_EPILOG)
@@ -246,6 +251,7 @@ async def _rows(
 ) -> tuple[Sequence[CaseRow], int, Collection[str]]:
     """The newest, how many there are of them, and all routes."""
     from consumers.cases import open_store, row_of
+    from consumers.flagged import read_cases
     from guardrail.doctor import is_proof
 
     if url is not None:
@@ -253,7 +259,7 @@ async def _rows(
             routes = await store.routes() if wanted.route is not None else ()
             return await store.newest(wanted, limit), await store.count(wanted), routes
     rows: dict[str, CaseRow] = {}
-    async with aclosing(_read(settings)) as cases:
+    async with aclosing(read_cases(settings.kafka)) as cases:
         async for case in cases:
             if not is_proof(case.case):
                 row = row_of(case)
@@ -265,22 +271,17 @@ async def _rows(
 
 async def _find(settings: GuardSettings, url: str | None, id_: str) -> tuple[CaseRow, bytes] | None:
     from consumers.cases import open_store, row_of
+    from consumers.flagged import read_cases
 
     if url is not None:
         async with open_store(url, _SETTING, create=False) as store:
             return await store.get(id_)
     found = None
-    async with aclosing(_read(settings)) as cases:
+    async with aclosing(read_cases(settings.kafka)) as cases:
         async for case in cases:
             if id_ in {case.case.id, case.case.response_id}:
                 found = case
     return None if found is None else (row_of(found), found.body)
-
-
-def _read(settings: GuardSettings) -> AsyncGenerator[NewCase, None]:
-    from consumers.flagged import read_cases
-
-    return read_cases(settings.kafka)
 
 
 def _unknown_route(route: str, routes: Collection[str]) -> str:
@@ -290,22 +291,9 @@ def _unknown_route(route: str, routes: Collection[str]) -> str:
     return f"no case has the route {route!r}; there are {known}{more}" if known else "no case has a route"
 
 
-def print_rows(rows: Sequence[CaseRow], total: int) -> None:
-    """The table, and how many more there are."""
-    from guardrail.render import print_table
-
-    console = out()
-    if not rows:
-        err().print(Text("no cases", "dim"))
-        return
-    print_table(console, _COLUMNS, [_cells(row) for row in rows], right=("score",))
-    if total > len(rows):
-        err().print(Text(f"the newest {len(rows):,} of {total:,}", "dim"))
-
-
 def _cells(row: CaseRow) -> tuple[Text, ...]:
     from guardrail.events import Decision
-    from guardrail.render import DECISION_STYLES, one_line, score, when
+    from guardrail.render import DECISION_STYLES
 
     return (
         Text(when(row.at_ms)),
@@ -377,7 +365,6 @@ async def _tail(settings: KafkaSettings, since_ms: int | None, number: int | Non
 def picture_of(record: Record, symbols: Symbols, width: int, *, flagged: bool) -> RenderableType | None:
     """What is shown of a record: a case's card, a verdict's line, or nothing, as of a proof of the doctor."""
     from guardrail.doctor import is_proof
-    from guardrail.errors import DecodeError
     from guardrail.events import FlaggedCase, ResponseVerdict, parse_output
     from guardrail.render import case_card
 
@@ -402,7 +389,7 @@ def picture_of(record: Record, symbols: Symbols, width: int, *, flagged: bool) -
 
 def verdict_line(verdict: ResponseVerdict, at_ms: int, symbols: Symbols) -> Text:
     """Time, decision, id, rule, policy, score and number of claims; no text of the answer."""
-    from guardrail.render import counted, decided, one_line, score, when
+    from guardrail.render import decided
 
     dot = f" {symbols.dot} "
     words, style = decided(verdict.decision, verdict.mode)
@@ -464,8 +451,6 @@ def check_command(
         print_error(f"{place}: {problem}")
     if len(problems) > _MOST_SHOWN:
         print_error(f"and {len(problems) - _MOST_SHOWN} more")
-    from guardrail.render import counted
-
     console = out()
     responses = len({label.response_id for label in labels})
     console.print(f"{counted(len(labels), 'label')} on {counted(responses, 'response')}", soft_wrap=True)
@@ -517,7 +502,6 @@ def export_command(
 
     Corrections go along, which may hold texts of answers; for ragas, the answers themselves.
     """
-    from guardrail.errors import DecodeError
     from guardrail.evals.labels import to_langfuse, to_openinference, to_ragas
     from guardrail.evals.results import read_results
 
@@ -551,7 +535,6 @@ def export_command(
 def _traces(path: Path) -> dict[str, TraceOf]:
     from pydantic import ValidationError
 
-    from guardrail.errors import DecodeError
     from guardrail.evals.labels import TraceOf
     from guardrail.evals.lines import lines_of, open_unpacked
     from guardrail.events import decode_error

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from guardrail.cli.options import ConfigOption, argument, naming_places, once, option, settings_from
+from guardrail.cli.terminal import EXIT_FAILURE, err, out, print_error, safe
 from guardrail.printable import escape_controls
 
 if TYPE_CHECKING:
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
 
 
 config_app = typer.Typer(
-    no_args_is_help=True,
-    help="Check and show the settings, and the schemas of settings and events.",
-    rich_markup_mode="rich",
+    no_args_is_help=True, help="Check and show the settings, and the schemas of settings and events."
 )
 
 CHECK_EPILOG = """[bold]Example[/]
@@ -69,7 +68,6 @@ def check_command(
     (keys, programs, models, packages, files) is noted, with status 0: it may be where the guard runs. Those
     files of the local judge that are here are looked into.
     """
-    from guardrail.cli.terminal import out, safe
     from guardrail.doctor import policy_notes, start_notes, unreadable_files
     from guardrail.judges.factory import check_files, check_judge, check_time
 
@@ -98,12 +96,11 @@ def check_command(
         *start_notes(settings),
         *settings.flagged.notes(),
         *settings.serve.notes(),
+        # No errors: the check may run where the secrets are not mounted, on a build machine.
+        *(f"{path} can't be read here: {why}" for path, why in unreadable_files(settings)),
     )
     for told in dict.fromkeys((*too_short, *notes)):
         console.print(f"   [yellow]note[/]      {safe(told)}", soft_wrap=True)
-    # No errors: the check may run where the secrets are not mounted, on a build machine.
-    for path, why in unreadable_files(settings):
-        console.print(f"   [yellow]note[/]      {safe(path)} can't be read here: {safe(why)}", soft_wrap=True)
 
 
 @config_app.command("schema", epilog=SCHEMA_EPILOG)
@@ -138,22 +135,20 @@ def schema_command(
         from guardrail.config.reference import markdown
 
         _write(markdown(GuardSettings).rstrip("\n"))
-    elif check:
-        _check_events(folder)
     else:
-        from consumers.settings import Topics
-        from guardrail.schema import write_schemas
-
-        for path in write_schemas(folder, Topics().model_dump()):
-            _write(escape_controls(str(path)))
+        _events(folder, check=check)
 
 
-def _check_events(folder: Path) -> None:
+def _events(folder: Path, *, check: bool) -> None:
     from consumers.settings import Topics
-    from guardrail.cli.terminal import EXIT_FAILURE, err, print_error, safe
-    from guardrail.schema import check_schemas
+    from guardrail.schema import check_schemas, write_schemas
 
-    problems = check_schemas(folder, Topics().model_dump())
+    topics = Topics().model_dump()
+    if not check:
+        for path in write_schemas(folder, topics):
+            _write(escape_controls(str(path)))
+        return
+    problems = check_schemas(folder, topics)
     for problem in problems:
         print_error(problem)
     if problems:

@@ -16,15 +16,16 @@ from collections import Counter
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.text import Text
 
 from guardrail.cli.options import (
+    FILTERS,
     BootstrapOption,
     ConfigOption,
+    filter_option,
     group_option,
     option,
     settings_from,
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from consumers.settings import KafkaSettings
 
 DEFAULT_ROWS: Final = 100
-_FILTERS: Final = "Filters"
-_filter_option: Final = partial(option, panel=_FILTERS)
 _COLUMNS: Final = ("at", "refused", "reason", "from", "key", "bytes", "message")
 _MAX_CELL: Final = 60
 _MAX_MESSAGE: Final = 200
@@ -53,9 +52,7 @@ _LATEST_S: Final = 253_402_300_799
 """The end of the year 9999: datetime knows no later one."""
 
 dead_letters_app = typer.Typer(
-    no_args_is_help=True,
-    help="Look at input that could not be used, and write it back.",
-    rich_markup_mode="rich",
+    no_args_is_help=True, help="Look at input that could not be used, and write it back."
 )
 
 LIST_EPILOG = """[bold]Examples[/]
@@ -75,11 +72,11 @@ guardrail dead-letters replay --to rag.responses.repair --limit 10
 [bold]Status[/]: 0 done; 1 something failed or could not be written back, the message says what; 2 wrong
 usage or settings."""
 
-ReasonOption = Annotated[str | None, _filter_option("--reason CODE", "Only those refused for this reason.")]
+ReasonOption = Annotated[str | None, filter_option("--reason CODE", "Only those refused for this reason.")]
 KeyOption = Annotated[
-    str | None, _filter_option("--key KEY", "Only those with this key: the id of a response.")
+    str | None, filter_option("--key KEY", "Only those with this key: the id of a response.")
 ]
-RefusedSinceOption = Annotated[str | None, since_option("Only those refused", panel=_FILTERS)]
+RefusedSinceOption = Annotated[str | None, since_option("Only those refused", panel=FILTERS)]
 
 
 @dead_letters_app.command("list", epilog=LIST_EPILOG)
@@ -91,7 +88,7 @@ def list_command(
     since: RefusedSinceOption = None,
     limit: Annotated[
         int | None,
-        _filter_option(
+        filter_option(
             "--limit -n",
             "Show the newest N; the summary counts all.",
             default=f"{DEFAULT_ROWS}, all with --json",
@@ -142,7 +139,7 @@ def replay_command(
     reason: ReasonOption = None,
     key: KeyOption = None,
     since: RefusedSinceOption = None,
-    limit: Annotated[int | None, _filter_option("--limit -n", "Write at most the first N.", min=1)] = None,
+    limit: Annotated[int | None, filter_option("--limit -n", "Write at most the first N.", min=1)] = None,
     to: Annotated[
         str | None, option("--to TOPIC", "Write all to this topic.", default="where each came from")
     ] = None,
@@ -179,7 +176,8 @@ def replay_command(
     if not yes:
         typer.confirm(f"Write {counted(plan.written, 'record')}?", abort=True, err=True)
     report = asyncio.run(run_replay(settings.kafka, plan))
-    print_done(report)
+    _print_unusable(err(), report)
+    print_counts(out(), report.by_reason, " written back")
     raise typer.Exit(EXIT_FAILURE if report.unusable else 0)
 
 
@@ -219,14 +217,13 @@ class Listing:
         if self._as_json and self._limit is None:
             self._print_json(letter)
             return
-        if not self._show_values:
-            letter = _without_value(letter)
         record = letter.record
-        kept = ((record.timestamp_ms, record.partition.index, record.offset), letter)
-        if self._limit is None or len(self._kept) < self._limit:
-            heapq.heappush(self._kept, kept)
-        else:
-            heapq.heappushpop(self._kept, kept)
+        if not self._show_values:  # a hundred values of megabytes are not kept for their sizes
+            letter = replace(letter, record=record._replace(value=None), omitted_bytes=letter.size)
+        at = record.timestamp_ms, record.partition.index, record.offset
+        heapq.heappush(self._kept, (at, letter))
+        if self._limit is not None and len(self._kept) > self._limit:
+            heapq.heappop(self._kept)
 
     def finish(self) -> None:
         """Print what was kept, and the summary."""
@@ -280,11 +277,6 @@ def _bytes(value: bytes | None) -> str | dict[str, str] | None:
         return value.decode()
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(value).decode("ascii")}
-
-
-def _without_value(letter: DeadLetter) -> DeadLetter:
-    """As the table needs it: a hundred values of megabytes are not kept for their sizes."""
-    return replace(letter, record=letter.record._replace(value=None), omitted_bytes=letter.size)
 
 
 def print_letters(console: Console, letters: list[DeadLetter]) -> None:
@@ -359,12 +351,6 @@ def print_plan(plan: ReplayReport) -> None:
         say("progress starts over: what was written back before is written again", "yellow")
     elif plan.request.from_beginning:
         say("what was written back before is written again", "yellow")
-
-
-def print_done(report: ReplayReport) -> None:
-    """On stdout, what was written; on stderr, what could not be."""
-    _print_unusable(err(), report)
-    print_counts(out(), report.by_reason, " written back")
 
 
 def _print_unusable(console: Console, report: ReplayReport) -> None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from guardrail.cli.options import ConfigOption, JudgeOption, naming_places, once, option, settings_from
-from guardrail.cli.terminal import EXIT_PIPE_CLOSED, discard, replace_unencodable
+from guardrail.cli.terminal import EXIT_FAILURE, EXIT_PIPE_CLOSED, discard, print_error, replace_unencodable
+from guardrail.errors import InputError, only_cause
 
 if TYPE_CHECKING:
     from consumers.memory import MemoryBroker
@@ -67,7 +68,6 @@ def demo_command(
     With --judge or --config the judge is that of your settings, which may need a key or a server.
     """
     from guardrail.demo.summary import load_demo_settings, load_examples
-    from guardrail.errors import InputError
 
     try:
         examples = load_examples(only)
@@ -86,10 +86,8 @@ def demo_command(
         discard(sys.stdout)  # whoever read has enough, as `| head` does
         raise typer.Exit(EXIT_PIPE_CLOSED) from None
     if not shown:
-        from guardrail.cli.terminal import print_error
-
         print_error("not every answer was decided in time; please report this")
-        raise typer.Exit(1)
+        raise typer.Exit(EXIT_FAILURE)
 
 
 async def _demo(examples: tuple[DemoAnswer, ...], settings: Settings, speed: float | None) -> bool:
@@ -107,16 +105,14 @@ async def _demo(examples: tuple[DemoAnswer, ...], settings: Settings, speed: flo
     configure_logging(LoggingSettings(level="error"))
     _cancel_on_sigterm()
     symbols = symbols_for(sys.stdout.encoding or "ascii")
+    # A file has no width; 100 columns are what editors and mails take.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 100)
     # FORCE_COLOR makes rich take a file for a terminal; moving the cursor there would be wrong all the same.
-    console = Console(highlight=False)
     live = sys.stdout.isatty() and not console.is_dumb_terminal
     board = Board()
     view = LiveView(console, symbols) if live else PlainView(sys.stdout, symbols)
     pace = speed or (1.0 if live else _PIPED_SPEED)
     judges = JudgeSet(settings.judge, settings.policies.values())  # without a key it says so, and no more
-    if not sys.stdout.isatty():
-        # A file has no width; 100 columns are what editors and mails take.
-        console = Console(highlight=False, width=100)
     console.print(introduction(examples, settings, judges.default.name, symbols))
     await play_all([example.response for example in examples], settings, judges, board, view, pace)
     console.print(summary(board, examples, symbols, console.width))
@@ -142,15 +138,12 @@ async def play_all(
     view: View,
     speed: float,
 ) -> None:
-    """Feed, guard and view, each a task; over when the last answer is decided, which ``board`` then knows.
-    Closes the judges.
-    """
+    """Feed, guard and view, until the last answer is decided, which ``board`` knows. Closes the judges."""
     from consumers.guarantee import GuardOptions
     from consumers.guard import GuardConsumer
     from consumers.memory import MemoryBroker, MemoryTransport
     from consumers.settings import Topics
     from guardrail.demo.board import play, schedule
-    from guardrail.errors import only_cause
 
     topics = Topics()
     broker = MemoryBroker(dict.fromkeys(topics.names(), PARTITIONS), compacted=[topics.sessions])

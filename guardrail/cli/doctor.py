@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import textwrap
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from rich.text import Text
 
 from guardrail import __version__
 from guardrail.cli.options import (
@@ -21,7 +24,9 @@ from guardrail.cli.options import (
     option,
     settings_from,
 )
-from guardrail.cli.terminal import EXIT_FAILURE
+from guardrail.cli.terminal import EXIT_FAILURE, out
+from guardrail.printable import escape_controls
+from guardrail.render import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -68,53 +73,39 @@ def doctor_command(
     Each line is ok, warn or fail, with the remedy; - is what could not be known. Run it where the guard runs,
     with its settings: the judges are built and asked (a language model once), files and limits are looked at.
     """
-    from guardrail.cli.terminal import out
     from guardrail.logs import configure_logging
 
     options = {"kafka": {"bootstrap_servers": bootstrap_servers}}
     file = once(config)
     settings = settings_from(file, options)
     configure_logging(settings.logging.model_copy(update={"level": "error"}))
-    printing = None if as_json else _Printing(out())
-    if printing is not None:
-        printing.head(settings, config)
+    console = out()
+    console.quiet = as_json
+    printing = _Printing(console)
+    printing.head(settings, config)
     with naming_places(file, options):
         checks = asyncio.run(_collect(settings, timeout_ms / 1000 if prove else None, printing))
+    printing.end(checks)
     if as_json:
-        sys.stdout.write(json.dumps(_as_json(checks), indent=2) + "\n")
-    elif printing is not None:
-        printing.end(checks)
+        counts = _counts(checks)
+        told = {"version": __version__, "ok": not counts["fail"], "counts": counts}
+        sys.stdout.write(json.dumps(told | {"checks": list(map(asdict, checks))}, indent=2) + "\n")
     if any(check.state == "fail" for check in checks):
         raise typer.Exit(EXIT_FAILURE)
 
 
-async def _collect(
-    settings: GuardSettings, prove_within_s: float | None, printing: _Printing | None
-) -> list[Check]:
+async def _collect(settings: GuardSettings, prove_within_s: float | None, printing: _Printing) -> list[Check]:
     from consumers.doctor import examine
 
     checks = []
     async for check in examine(settings, prove_within_s):
         checks.append(check)
-        if printing is not None:
-            printing.line(check)
+        printing.line(check)
     return checks
 
 
 def _counts(checks: Sequence[Check]) -> dict[str, int]:
     return {state: sum(check.state == state for check in checks) for state in _WORDS}
-
-
-def _as_json(checks: Sequence[Check]) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    counts = _counts(checks)
-    return {
-        "version": __version__,
-        "ok": not counts["fail"],
-        "counts": counts,
-        "checks": [asdict(check) for check in checks],
-    }
 
 
 class _Printing:
@@ -143,8 +134,6 @@ class _Printing:
             self._below(" " * _INDENT + "fix: ", "cyan", check.remedy)
 
     def end(self, checks: Sequence[Check]) -> None:
-        from guardrail.render import counted
-
         counts = _counts(checks)
         told = f"{counts['fail']} failed, {counted(counts['warn'], 'warning')}, {counts['ok']} ok"
         if counts["skip"]:
@@ -153,20 +142,10 @@ class _Printing:
         self._print(told, "bold red" if counts["fail"] else "yellow" if counts["warn"] else "green")
 
     def _print(self, text: str, style: str = "") -> None:
-        from rich.text import Text
-
-        from guardrail.printable import escape_controls
-
         self._console.print(Text(escape_controls(text), style=style), soft_wrap=True)
 
     def _below(self, begin: str, style: str, text: str) -> None:
         """Words after ``begin``, which further lines of them leave room for."""
-        import textwrap
-
-        from rich.text import Text
-
-        from guardrail.printable import escape_controls
-
         text, indent = escape_controls(text), len(begin)
         parts = [text]
         if self._width is not None:

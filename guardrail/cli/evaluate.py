@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
-
-import typer
+from typing import Annotated, Final, Literal
 
 from guardrail.cli.options import (
     BootstrapOption,
@@ -16,17 +13,10 @@ from guardrail.cli.options import (
     argument,
     naming_places,
     option,
-    policy_named,
+    output_option,
     settings_from,
 )
 from guardrail.cli.sources import range_of
-
-if TYPE_CHECKING:
-    from consumers.settings import GuardSettings
-    from guardrail.cli.evaluate_sources import EvaluateRequest
-    from guardrail.evals.formats import Format
-    from guardrail.evals.truths import LabelsByResponse
-    from guardrail.routing import PolicyRouter
 
 EPILOG = """[bold]Examples[/]
 
@@ -40,11 +30,10 @@ guardrail evaluate kafka:rag.responses --since 2h -b localhost:9092
 
 zcat answers.jsonl.gz | guardrail evaluate - -o - -c my.yaml --policy strict | jq .verdict.score
 
-[bold]Status[/]: 0 all answers were judged; 1 some could not be read (they are named on stderr, and the others
-are judged), there is no answer, claims could not be judged, or the mean is below --fail-under; 2 wrong usage
-or settings."""
+[bold]Status[/]: 0 all answers were judged; 1 some could not be read (the first are named on stderr, all in
+--out, and the others are judged), there is no answer, claims could not be judged, or the mean is below
+--fail-under; 2 wrong usage or settings, or a file that can't be read as a whole."""
 
-_output_option: Final = partial(option, panel="Output")
 _LIVE: Final = "severity_weighted"
 VerdictForm = Literal["event", "four", "binary", "four-batch", "binary-batch"]
 
@@ -88,22 +77,22 @@ def evaluate_command(
     ] = None,
     out: Annotated[
         str | None,
-        _output_option(
+        output_option(
             "--out -o FILE",
             "Where one 'evaluation.result' event a line goes, in the order of the input, or "
             "from stdin to stdout as each is done; - for stdout, and the table then goes to stderr.",
             default="nowhere: the table alone",
         ),
     ] = None,
-    resume: Annotated[bool, _output_option("--resume", "Go on with the interrupted run in --out.")] = False,
-    force: Annotated[bool, _output_option("--force", "Replace any --out and --verdicts.")] = False,
+    resume: Annotated[bool, output_option("--resume", "Go on with the interrupted run in --out.")] = False,
+    force: Annotated[bool, output_option("--force", "Replace any --out and --verdicts.")] = False,
     verdicts: Annotated[
         str | None,
-        _output_option("--verdicts FILE", "Where the verdicts alone go, one a line; - for stdout."),
+        output_option("--verdicts FILE", "Where the verdicts alone go, one a line; - for stdout."),
     ] = None,
     verdicts_as: Annotated[
         VerdictForm,
-        _output_option(
+        output_option(
             "--verdicts-as",
             "event: 'verdict.response'. four, binary: as the four-verdict prompt replies, or its binary "
             "variant. …-batch: one document, as for a batch of answers.",
@@ -111,7 +100,7 @@ def evaluate_command(
     ] = "event",
     report_file: Annotated[
         Path | None,
-        _output_option("--report FILE.html", "Write the report of the run, as guardrail report does."),
+        output_option("--report FILE.html", "Write the report of the run, as guardrail report does."),
     ] = None,
     config: ConfigOption = None,
     policy: Annotated[
@@ -128,8 +117,8 @@ def evaluate_command(
     Every claim is judged, also those after one that would end a live answer.
     Sources of any length are read and written as they go. Warnings go to stderr, more with logging.level.
     """
+    from guardrail.cli import evaluate_sources as asked
     from guardrail.cli.evaluate_run import evaluate_files
-    from guardrail.cli.evaluate_sources import EvaluateRequest
     from guardrail.cli.results_file import STDOUT, is_stdout, refuse_one_for_two
 
     refuse_one_for_two(
@@ -138,15 +127,15 @@ def evaluate_command(
     )
     options = {"kafka": {"bootstrap_servers": bootstrap_servers}}
     settings = settings_from(config, options)
-    request = EvaluateRequest(
+    request = asked.EvaluateRequest(
         settings=settings,
         sources=sources,
-        source_format=_known(source_format),
+        source_format=asked.format_named(source_format),
         part=range_of(since, until),
-        labels=_labels(labels),
-        router=_router(settings, policy),
+        labels=asked.labels_in(labels),
+        router=asked.router_of(settings, policy),
         policy=policy,
-        scores=_score_names(scores),
+        scores=asked.score_names(scores or [_LIVE]),
         explain=explain,
         out=STDOUT if is_stdout(out) else out,
         resume=resume,
@@ -156,78 +145,6 @@ def evaluate_command(
         report=report_file,
         fail_under=fail_under,
     )
-    _refuse(request)
+    asked.check(request)
     with naming_places(config, options):
         evaluate_files(request)
-
-
-def _refuse(request: EvaluateRequest) -> None:
-    if request.out == "-" == request.verdicts:
-        raise typer.BadParameter("only one of --out and --verdicts can be stdout", param_hint="--verdicts")
-    if request.verdicts_as != "event" and request.verdicts is None:
-        raise typer.BadParameter("give --verdicts the name of a file, or -", param_hint="--verdicts-as")
-    if request.resume and request.out is None:
-        raise typer.BadParameter("give the --out of the interrupted run", param_hint="--resume")
-    if request.resume and request.force:
-        raise typer.BadParameter("either go on or begin anew: not with --force", param_hint="--resume")
-    if request.resume and request.verdicts is not None:
-        message = "--verdicts is written anew each time; take .verdict of the lines of --out instead"
-        raise typer.BadParameter(message, param_hint="--resume")
-    _check_report(request.report)
-
-
-def _check_report(path: Path | None) -> None:
-    """Fail before anything is judged where the report could not be written. Raises typer.BadParameter."""
-    if path is None:
-        return
-    import guardrail.evals.report  # noqa: F401 - raises ConfigError where Jinja2 is missing
-    from guardrail.cli.results_file import refuse_foreign
-
-    if not path.parent.is_dir():
-        raise typer.BadParameter(f"{path.parent}: no such folder; make it first", param_hint="--report")
-    refuse_foreign(path, "a report", "--report")
-
-
-def _score_names(given: list[str] | None) -> list[str]:
-    from guardrail.errors import ConfigError
-    from guardrail.evals.evaluation import check_scores
-
-    names = [name.strip() for each in given or [_LIVE] for name in each.split(",") if name.strip()]
-    try:
-        check_scores(names)
-    except ConfigError as error:
-        raise typer.BadParameter(str(error), param_hint="--score") from None
-    return list(dict.fromkeys(names))
-
-
-def _known(source_format: str) -> Format:
-    from guardrail.evals.formats import FORMATS
-
-    for each in FORMATS:
-        if each == source_format:
-            return each
-    message = f"unknown format {source_format!r}; known formats: {', '.join(FORMATS)}"
-    raise typer.BadParameter(message, param_hint="--format")
-
-
-def _labels(path: Path | None) -> LabelsByResponse:
-    from guardrail.evals.formats import read_labels
-    from guardrail.evals.truths import LabelsByResponse
-
-    if path is None:
-        return LabelsByResponse()
-    try:
-        return read_labels(path)
-    except OSError as error:
-        message = f"{path}: {error.strerror}; give a file with one label event a line"
-        raise typer.BadParameter(message, param_hint="--labels") from None
-
-
-def _router(settings: GuardSettings, policy: str | None) -> PolicyRouter:
-    from guardrail.evals.evaluation import judging_everything
-    from guardrail.routing import PolicyRouter
-
-    if policy is None:
-        policies = {name: judging_everything(each) for name, each in settings.policies.items()}
-        return PolicyRouter(policies, settings.routes, settings.default_policy, settings.challengers)
-    return PolicyRouter.single(judging_everything(policy_named(policy, settings)))

@@ -11,13 +11,15 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self, TextIO, cast
+from typing import Any, BinaryIO, Final, Self, TextIO, cast
 
 from rich.console import Console
 from rich.file_proxy import FileProxy
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from guardrail.cli.evaluate_sources import EvaluateRequest, Sources
+from guardrail.cli.results_file import ResultsFile
 from guardrail.cli.terminal import discard
 from guardrail.evals.evaluation import OWN_SCORE
 from guardrail.evals.formats import unread_messages
@@ -28,12 +30,8 @@ from guardrail.events import Decision, ResponseVerdict, Usage, Verdict, claim_th
 from guardrail.printable import escape_controls, shorten
 from guardrail.render import DECISION_STYLES, VERDICT_STYLES, Symbols, counted, symbols_for
 
-if TYPE_CHECKING:
-    from guardrail.cli.evaluate_sources import EvaluateRequest, Sources
-    from guardrail.cli.results_file import ResultsFile
-
 ID_WIDTH: Final = 26
-_TOLD_WIDTH: Final = 72
+TOLD_WIDTH: Final = 72
 _TOLD_SHOWN: Final = 5
 _OTHER: Final = "for other reasons"
 _COLUMNS: Final = (
@@ -64,10 +62,7 @@ def row(verdict: ResponseVerdict) -> Text:
 
 
 def why(verdict: ResponseVerdict, symbols: Symbols, width: int) -> Text:
-    """Rule, claim and reason of a decision, a line each of at most ``width`` characters, after a line break.
-
-    Empty for a response that is simply released.
-    """
+    """Rule, claim and reason, a line each of at most ``width``, after a line break; nothing of a release."""
     text = Text()
     if verdict.decision is Decision.RELEASE:
         return text
@@ -83,22 +78,22 @@ def why(verdict: ResponseVerdict, symbols: Symbols, width: int) -> Text:
     return text
 
 
-def most_frequent(counts: Counter[str]) -> list[Text]:
-    """The most frequent of what was said, a line each; how many more there are on the last.
+def most_frequent(counts: Counter[str], width: int = TOLD_WIDTH) -> list[Text]:
+    """The most frequent of what was said, cut to ``width``, a line each; how many more are on the last.
 
     Where no reason was given there is nothing to tell. Texts that look the same on a line count as one.
     """
     told: Counter[str] = Counter()
     for said, count in counts.items():
         if said not in {OTHERS, NO_REASON}:
-            told[shorten(escape_controls(said), _TOLD_WIDTH)] += count
+            told[shorten(escape_controls(said), width)] += count
     shown = told.most_common(_TOLD_SHOWN)
     if rest := told.total() + counts[OTHERS] - sum(count for _, count in shown):
         shown.append((_OTHER, rest))
     return [Text(f"{count:>7,} {said}") for said, count in shown]
 
 
-def totals(run: Overview, unrouted: Reasons) -> list[Text]:
+def totals(run: Overview, unrouted: Reasons, width: int = TOLD_WIDTH) -> list[Text]:
     """What stands under the table. ``unrouted``: routes of responses that no entry of ``routes`` names."""
     whole = run.whole
     decisions = ", ".join(f"{whole.decisions[each]} {each}" for each in Decision if whole.decisions[each])
@@ -114,20 +109,20 @@ def totals(run: Overview, unrouted: Reasons) -> list[Text]:
             rules[OTHERS if rule == OTHERS else f"{decision} by rule: {rule}"] += count
     lines = [
         Text(f"{counted(whole.judged, 'response')}: {decisions or 'none judged'}{mean}", "bold"),
-        *most_frequent(rules),
+        *most_frequent(rules, width),
         Text(f"{counted(whole.claims, 'claim')}: {verdicts or 'none'}"),
     ]
     if unanswered := run.unverified.counts.total():
         share = f"{unanswered:,} of {whole.claims:,} claims were not judged"
         lines.append(Text(f"{share}, and count in no score: the events say why", "bold yellow"))
-        lines += most_frequent(run.unverified.counts)
+        lines += most_frequent(run.unverified.counts, width)
     if run.degraded_claims:
         share = f"{run.degraded_claims:,} of {whole.claims:,} claims were judged by a fallback judge"
         lines.append(Text(share, "bold yellow"))
-        lines += most_frequent(run.degraded.counts)
+        lines += most_frequent(run.degraded.counts, width)
     if unrouted.counts:
         lines.append(Text("no entry of routes names these, so the default policy holds:", "bold yellow"))
-        lines += most_frequent(unrouted.counts)
+        lines += most_frequent(unrouted.counts, width)
     if run.usage.judge_calls:
         lines.append(Text(_consumed(run.usage)))
     if whole.errors:
@@ -143,6 +138,7 @@ def _consumed(usage: Usage) -> str:
 
 _REFRESH_PER_S: Final = 8
 _MOST_WIDE: Final = 140
+_MOST_ERRORS: Final = 5
 _NO_SCORE: Final = 2.0
 MAX_ROWS: Final = 50
 """Rows of the table; of more responses those with the lowest scores are shown."""
@@ -181,11 +177,15 @@ class Report:
         self._worst = Worst[tuple[int, Text]](MAX_ROWS)
         self._errors = _PatientConsole(stderr=True, highlight=False)
         # A terminal has one cursor: where the table is on it too, the bar's console has to write the rows.
-        together = request.on_stdout or (sys.stdout.isatty() and sys.stderr.isatty())
-        self._table = self._errors if together else _PatientConsole(highlight=False)
+        together = sys.stdout.isatty() and sys.stderr.isatty()
+        on_stdout = "-" in {request.out, request.verdicts}  # where the table makes room
+        self._table = self._errors if together or on_stdout else _PatientConsole(highlight=False)
         self._symbols = symbols_for(self._table.encoding)
         # Rows keep their width where the terminal is narrower; lines about why use what there is.
         self._width = max(header().cell_len, min(_MOST_WIDE, self._table.width - 1))
+        self._told_width = TOLD_WIDTH
+        if not self._table.is_terminal:  # nothing is cut for a file, or a program
+            self._width = self._told_width = sys.maxsize
         self._progress = Progress(
             TextColumn("judged {task.fields[judged]:,}"),
             BarColumn(),
@@ -221,7 +221,7 @@ class Report:
             write_line(self.verdicts, self._as_batch(self._batch))
         if error is None:
             self._print_rows()
-            for line in totals(self.run, self._unrouted):
+            for line in totals(self.run, self._unrouted, self._told_width):
                 self._table.print(line, soft_wrap=True)
             # What a table shows anyway, the mean of the policy's own score, needs no line of its own.
             if self._request.scores != [OWN_SCORE]:
@@ -237,12 +237,6 @@ class Report:
         if left_out:
             shown = f"the {len(rows)} lowest scores, lowest first; {left_out:,} more responses are left out"
             self._table.print(Text(shown, "dim"), soft_wrap=True)
-
-    def _keep(self, verdict: ResponseVerdict) -> None:
-        """Keep the row if it is among the worst so far; what has no score comes after all that have one."""
-        score = _NO_SCORE if verdict.score is None else verdict.score
-        text = row(verdict) + why(verdict, self._symbols, self._width)
-        self._worst.add(-score, 0.0, (self.run.whole.judged, text))
 
     def add(self, result: EvaluationResult) -> None:
         """One more result. Raises BrokenPipeError when nobody reads the events any more."""
@@ -264,9 +258,7 @@ class Report:
             write_line(file, result.verdict)
 
     def note(self, result: EvaluationResult) -> None:
-        """A result that was there before this run: it counts, and is not written again. To be called before
-        the report is entered, which says how many there were.
-        """
+        """A result from before this run: it counts, and isn't written. Entering tells how many there were."""
         self._before += 1
         self._take(result)
 
@@ -278,13 +270,17 @@ class Report:
     def _take(self, result: EvaluationResult) -> None:
         self.run.add(result)
         if result.verdict is None:
-            reason = escape_controls(f"{self._sources.name}{result.place}: {result.error}")
-            self._errors.print(Text(reason), soft_wrap=True)
+            if self.run.whole.errors <= _MOST_ERRORS:
+                reason = escape_controls(f"{self._sources.name}{result.place}: {result.error}")
+                self._errors.print(Text(reason), soft_wrap=True)
             return
         head, router = result.response, self._request.router
         if head is not None and router.misses(head.route, head.tenant, head.generator_model):
             self._unrouted.add(f"route {head.route}", "")
-        self._keep(result.verdict)
+        # What has no score comes after all that have one.
+        score = _NO_SCORE if result.verdict.score is None else result.verdict.score
+        text = row(result.verdict) + why(result.verdict, self._symbols, self._width)
+        self._worst.add(-score, 0.0, (self.run.whole.judged, text))
 
     def _summary(self, name: str) -> ScoreSummary:
         values, whole = self.run.published.get(name, Published()).values, self.run.whole
@@ -301,6 +297,9 @@ class Report:
     def tell_sources(self) -> None:
         """What a reader has to know of the sources as a whole."""
         told = []
+        if (more := self.run.whole.errors - _MOST_ERRORS) > 0:
+            where = "the results in --out say why" if self._request.out else "--out FILE names each"
+            told.append(f"{more:,} more answers could not be judged; {where}")
         if before := self._sources.begun_before:
             told.append(
                 f"{before:,} records are of answers that began earlier; read from before with --since"

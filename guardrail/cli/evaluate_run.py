@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import BinaryIO, Final
 
 import typer
 
@@ -28,15 +28,11 @@ from guardrail.cli.terminal import (
     safe,
 )
 from guardrail.evals.evaluation import Asked, checker, counts_parts, default_concurrency, evaluate_each
-from guardrail.evals.results import Evaluation, StoredResults
+from guardrail.evals.overview import EvaluationRun
+from guardrail.evals.results import BadSample, Evaluation, Sample, StoredResults
 from guardrail.judges.cache import fingerprint
 from guardrail.judges.factory import JudgeSet
 from guardrail.logs import configure_logging
-
-if TYPE_CHECKING:
-    from guardrail.config import LoggingSettings
-    from guardrail.evals.results import BadSample, Sample
-    from guardrail.judges.llm import LlmExplainer
 
 _WRITE_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -45,7 +41,7 @@ def evaluate_files(request: EvaluateRequest) -> None:
     """Judge everything, write it, and say what there is to say. Raises typer.Exit with the status."""
     replace_unencodable()
     with _naming(request), ExitStack() as stack:
-        read = stack.enter_context(Sources(request))
+        read = Sources(request, stack)
         report = Report(read, request)
         told = _conditions(request)
         _open(request, told, read, report, stack)
@@ -86,11 +82,16 @@ def _problems(request: EvaluateRequest, report: Report) -> list[str]:
 
 async def _judge(request: EvaluateRequest, sources: Sources, report: Report) -> None:
     """Judge everything and write it. Raises what writing raises."""
+    from guardrail.judges.llm import LlmExplainer
+
     settings, results = request.settings, report.results
-    configure_logging(_logged(settings.logging), report.log_stream)
+    logging = settings.logging
+    if "level" not in logging.model_fields_set:  # the default level is that of a service
+        logging = logging.model_copy(update={"level": "warning"})
+    configure_logging(logging, report.log_stream)
     workers = default_concurrency(settings.judge.kind)
     judges = JudgeSet(settings.judge, request.router.policies)
-    explainer = _explainer(request)
+    explainer = LlmExplainer(settings.judge.llm) if request.explain == "llm" else None
 
     async def new() -> AsyncIterator[Sample | BadSample]:
         """The samples that have no result yet."""
@@ -124,12 +125,6 @@ async def _judge(request: EvaluateRequest, sources: Sources, report: Report) -> 
             await explainer.aclose()
 
 
-def _explainer(request: EvaluateRequest) -> LlmExplainer | None:
-    from guardrail.judges.llm import LlmExplainer
-
-    return LlmExplainer(request.settings.judge.llm) if request.explain == "llm" else None
-
-
 def _tell_the_rest(request: EvaluateRequest, report: Report, told: dict[str, str]) -> None:
     """What is made of all results at the end: the agreement where there are labels, and the report."""
     if (agreement := report.run.agreement) is not None:
@@ -138,8 +133,9 @@ def _tell_the_rest(request: EvaluateRequest, report: Report, told: dict[str, str
         return
     from guardrail.evals.report import write_page
 
-    file = request.results_file
-    run = Evaluation((), settings=told) if file is None else StoredResults(file)
+    run: EvaluationRun = Evaluation((), settings=told)
+    if request.out is not None and Path(request.out).is_file():  # it can be read again, unlike a pipe
+        run = StoredResults(request.out)
     write_page(request.report, run, report.run)
     report.print_lines([f"wrote {request.report}"])
 
@@ -182,11 +178,6 @@ def _open(
         report.results = open_results(
             request.out, told, read.files, stack, report.note, resume=request.resume, force=request.force
         )
-
-
-def _logged(logging: LoggingSettings) -> LoggingSettings:
-    """Warnings and errors, unless a level is set: the default level is that of a service."""
-    return logging if "level" in logging.model_fields_set else logging.model_copy(update={"level": "warning"})
 
 
 @contextmanager

@@ -11,14 +11,17 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, Self
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import typer
 
+from guardrail.cli.options import policy_named
+from guardrail.cli.results_file import refuse_foreign
 from guardrail.cli.sources import KAFKA, records_of
 from guardrail.doctor import is_proof
-from guardrail.errors import DecodeError
-from guardrail.evals.formats import Format, labelled, samples_in
+from guardrail.errors import ConfigError, DecodeError
+from guardrail.evals.evaluation import check_scores, judging_everything
+from guardrail.evals.formats import FORMATS, Format, labelled, read_labels, samples_in
 from guardrail.evals.formats.rows import ANSWERS_FILE
 from guardrail.evals.formats.values import Unread
 from guardrail.evals.lines import STDIN, beside_the_loop
@@ -34,13 +37,11 @@ from guardrail.events import (
     parse_input,
     parse_output,
 )
+from guardrail.routing import PolicyRouter
 
 if TYPE_CHECKING:
     from consumers.reading import Range
     from consumers.settings import GuardSettings
-    from guardrail.routing import PolicyRouter
-
-_HINT: Final = "SOURCE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,27 +69,79 @@ class EvaluateRequest:
     report: Path | None
     fail_under: float | None
 
-    @property
-    def on_stdout(self) -> bool:
-        """Whether results or verdicts go there, so that the table makes room."""
-        return "-" in {self.out, self.verdicts}
 
-    @property
-    def results_file(self) -> Path | None:
-        """Where the results can be read again, once they are written."""
-        return None if self.out is None or not Path(self.out).is_file() else Path(self.out)
+def check(request: EvaluateRequest) -> None:
+    """Fail before anything is judged where options exclude each other, or the report could not be written.
+    Raises typer.BadParameter, and ConfigError where Jinja2 is missing.
+    """
+    if request.out == "-" == request.verdicts:
+        raise typer.BadParameter("only one of --out and --verdicts can be stdout", param_hint="--verdicts")
+    if request.verdicts_as != "event" and request.verdicts is None:
+        raise typer.BadParameter("give --verdicts the name of a file, or -", param_hint="--verdicts-as")
+    if request.resume and request.out is None:
+        raise typer.BadParameter("give the --out of the interrupted run", param_hint="--resume")
+    if request.resume and request.force:
+        raise typer.BadParameter("either go on or begin anew: not with --force", param_hint="--resume")
+    if request.resume and request.verdicts is not None:
+        message = "--verdicts is written anew each time; take .verdict of the lines of --out instead"
+        raise typer.BadParameter(message, param_hint="--resume")
+    if (path := request.report) is not None:
+        import guardrail.evals.report  # noqa: F401 - needs Jinja2
+
+        if not path.parent.is_dir():
+            raise typer.BadParameter(f"{path.parent}: no such folder; make it first", param_hint="--report")
+        refuse_foreign(path, "a report", "--report")
+
+
+def score_names(given: Sequence[str]) -> list[str]:
+    """Each name once. Raises typer.BadParameter."""
+    names = [name.strip() for each in given for name in each.split(",") if name.strip()]
+    try:
+        check_scores(names)
+    except ConfigError as error:
+        raise typer.BadParameter(str(error), param_hint="--score") from None
+    return list(dict.fromkeys(names))
+
+
+def format_named(source_format: str) -> Format:
+    """Raises typer.BadParameter for an unknown one."""
+    for each in FORMATS:
+        if each == source_format:
+            return each
+    message = f"unknown format {source_format!r}; known formats: {', '.join(FORMATS)}"
+    raise typer.BadParameter(message, param_hint="--format")
+
+
+def labels_in(path: Path | None) -> LabelsByResponse:
+    """Those of --labels. Raises typer.BadParameter for a file that can't be read."""
+    try:
+        return LabelsByResponse() if path is None else read_labels(path)
+    except OSError as error:
+        message = f"{path}: {error.strerror}; give a file with one label event a line"
+        raise typer.BadParameter(message, param_hint="--labels") from None
+
+
+def router_of(settings: GuardSettings, policy: str | None) -> PolicyRouter:
+    """The policies for offline use, or the one that --policy names. Raises typer.BadParameter."""
+    if policy is not None:
+        return PolicyRouter.single(judging_everything(policy_named(policy, settings)))
+    policies = {name: judging_everything(each) for name, each in settings.policies.items()}
+    return PolicyRouter(policies, settings.routes, settings.default_policy, settings.challengers)
 
 
 class Sources:
     """All sources of one run, read in their order. Files are opened at once, so that a wrong name fails
-    before anything is judged; use as a context manager.
+    before anything is judged, and closed with ``stack``.
     """
 
-    def __init__(self, request: EvaluateRequest) -> None:
+    def __init__(self, request: EvaluateRequest, stack: ExitStack) -> None:
         self._request = request
         self._names = request.sources
-        self._stack = ExitStack()
-        self._files: dict[str, tuple[BinaryIO, Path | None]] = {}
+        self._files = {
+            name: _opened(name, stack)
+            for name in dict.fromkeys(request.sources)
+            if not name.startswith(KAFKA)
+        }
         self._read = 0
         self._current: BinaryIO | None = None
         self.begun_before = 0
@@ -97,17 +150,6 @@ class Sources:
         """Values where labels should be, and no label could be read."""
         self.proofs = 0
         """Answers of a topic that ``guardrail doctor`` sent; they are left out."""
-
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            for name in self._names:
-                if not name.startswith(KAFKA) and name not in self._files:
-                    self._files[name] = _opened(name, stack)
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     @property
     def name(self) -> str:
@@ -148,7 +190,7 @@ class Sources:
         stream, path = self._files[name]
         size = _size(stream)
         self._current = None if size is None else stream
-        found = samples_in(stream, path.name if path else "", self._request.source_format, path)
+        found = samples_in(stream, path, self._request.source_format)
         async for sample in beside_the_loop(found, ahead=ahead):
             yield sample
         self._current = None
@@ -182,7 +224,7 @@ def _opened(name: str, stack: ExitStack) -> tuple[BinaryIO, Path | None]:
         return stack.enter_context(path.open("rb")), path
     except OSError as error:
         message = f"{name}: {error.strerror}; give a file of answers, {KAFKA}TOPIC, or - for stdin"
-        raise typer.BadParameter(message, param_hint=_HINT) from None
+        raise typer.BadParameter(message, param_hint="SOURCE") from None
 
 
 def _size(file: BinaryIO) -> int | None:
@@ -192,9 +234,7 @@ def _size(file: BinaryIO) -> int | None:
 
 
 def paths_of(names: Sequence[str]) -> Iterator[str]:
-    """How the sources are called in a results file: files by their absolute path, so that a run can be
-    resumed from elsewhere.
-    """
+    """Names for a results file: of files their absolute path, so that a run can be resumed from elsewhere."""
     for name in names:
         yield name if name == STDIN or name.startswith(KAFKA) else str(Path(name).resolve())
 
@@ -277,7 +317,7 @@ class Assembler:
 
     def _give_up(self, response_id: str, why: str) -> BadSample:
         opened = self._close(response_id)
-        return BadSample(opened.place, f"the answer that began here {why}", opened.chars)
+        return BadSample(opened.place, f"the answer that began here {why}")
 
     def _close(self, response_id: str) -> _Open:
         opened = self._open.pop(response_id)
@@ -288,7 +328,7 @@ class Assembler:
         try:
             case = parse_output(value)
         except DecodeError:
-            return BadSample(place, str(error), len(value))
+            return BadSample(place, str(error))
         if not isinstance(case, FlaggedCase):
             return BadSample(place, f"type '{case.type}': not an answer; read rag.responses or rag.flagged")
         if "contexts" in case.omitted or "answer" in case.omitted:

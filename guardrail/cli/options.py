@@ -37,6 +37,9 @@ def argument(metavar: str, help_text: str, *, default: str | bool = True, **more
     return typer.Argument(metavar=metavar or None, show_default=default, help=help_text, **more)
 
 
+FILTERS: Final = "Filters"
+filter_option: Final = partial(option, panel=FILTERS)
+output_option: Final = partial(option, panel="Output")
 kafka_option: Final = partial(option, panel="Kafka")
 _logs_option: Final = partial(option, panel="Logs")
 
@@ -113,10 +116,7 @@ Options = dict[str, dict[str, Any]]
 
 
 def once(config: Path | None) -> SettingsFile | None:
-    """The file of ``--config``, read: for commands that look at it twice, which a pipe doesn't allow.
-
-    Raises ConfigError.
-    """
+    """The file of ``--config``, for those that look at it twice, which no pipe allows. Raises ConfigError."""
     from guardrail.config import SettingsFile
 
     return None if config is None else SettingsFile.read(config)

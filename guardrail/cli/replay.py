@@ -24,7 +24,8 @@ from guardrail.cli.options import (
     settings_from,
 )
 from guardrail.cli.sources import KAFKA, range_of, read_labels, values_of
-from guardrail.cli.terminal import EXIT_FAILURE, print_error, replace_unencodable
+from guardrail.cli.terminal import EXIT_FAILURE, out, print_error, replace_unencodable
+from guardrail.errors import DecodeError
 
 if TYPE_CHECKING:
     from consumers.reading import Range
@@ -97,10 +98,8 @@ def replay_command(
     The examples show texts of answers; all else doesn't.
     """
     from guardrail.cli.results_file import opened_for_writing
-    from guardrail.errors import DecodeError
     from guardrail.evals.records import RecordReader
     from guardrail.evals.replay import Replay
-    from guardrail.evals.truths import LabelsByResponse
 
     options = {"kafka": {"bootstrap_servers": bootstrap_servers}}
     settings = settings_from(config, options)
@@ -112,8 +111,7 @@ def replay_command(
         )
     after, before = _side(settings, policy, "--policy"), _against(settings, against)
     replace_unencodable()
-    reader, said = RecordReader(), LabelsByResponse()
-    replay = Replay(after, before, said, examples=examples)
+    reader, replay = RecordReader(), Replay(after, before, examples=examples)
     with naming_places(config, options), ExitStack() as stack:
         to = stack.enter_context(opened_for_writing(changed, "--changed", "changes")) if changed else None
         for each in labels or ():
@@ -122,7 +120,7 @@ def replay_command(
                 raise DecodeError(
                     "invalid_event", f"{': '.join(problems[0])}; guardrail cases check names all"
                 )
-            said.add(told)
+            replay.labels.add(told)
         asyncio.run(_replay(sources, settings.kafka, part, reader, replay, to))
     _print(replay, reader, as_json=as_json)
     for place, problem in reader.passed.problems:
@@ -201,7 +199,6 @@ def _print(replay: Replay, reader: RecordReader, *, as_json: bool) -> None:
         }
         sys.stdout.write(f"{json.dumps(told, indent=2, ensure_ascii=True)}\n")
         return
-    from guardrail.cli.terminal import out
     from guardrail.evals.replay import print_replay
 
     print_replay(out(), replay, reader.passed)

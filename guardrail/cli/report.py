@@ -12,7 +12,7 @@ import typer
 
 from guardrail.cli.options import argument, option
 from guardrail.cli.terminal import err, out, print_error, safe
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, install_hint
 from guardrail.render import counted
 
 if TYPE_CHECKING:
@@ -153,23 +153,6 @@ def _summary(figures: dict[str, Any]) -> str:
 
 
 def _send(results: Path, otlp: str, endpoint: str | None, texts: bool) -> None:
-    told = _exported(results, otlp, endpoint, texts)
-    err().print(f"results of {safe(str(results))} that were sent: {told.sent:,}", soft_wrap=True)
-    if told.unjudged:
-        err().print(f"not sent, since they have no verdict: {told.unjudged:,}", soft_wrap=True)
-    if told.without_target:
-        err().print(
-            f"not sent, since they name no span to link to: {told.without_target:,}; put its traceparent, or "
-            "its trace_id and span_id, into the metadata of the responses before they are evaluated",
-            soft_wrap=True,
-        )
-    if told.refused:
-        print_error(f"the receiver did not take {told.refused:,} of the results; see the warning above")
-    if told.refused or not told.sent:
-        raise typer.Exit(1)
-
-
-def _exported(results: Path, otlp: str, endpoint: str | None, texts: bool) -> Exported:
     from guardrail.config import LoggingSettings
     from guardrail.logs import configure_logging
 
@@ -178,9 +161,8 @@ def _exported(results: Path, otlp: str, endpoint: str | None, texts: bool) -> Ex
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import OTELResourceDetector, Resource
     except ImportError:
-        raise ConfigError(
-            "--otlp needs OpenTelemetry, which is not installed; run: pip install 'streaming-guardrail[otel]'"
-        ) from None
+        message = f"--otlp needs OpenTelemetry, which is not installed; {install_hint('otel')}"
+        raise ConfigError(message) from None
     from guardrail.evals.results import StoredResults
     from guardrail.evaluation_export import export_events, export_spans
 
@@ -197,4 +179,16 @@ def _exported(results: Path, otlp: str, endpoint: str | None, texts: bool) -> Ex
         told: Exported = send(StoredResults(results), exporter, resource, texts=texts)
     finally:
         exporter.shutdown()
-    return told
+    err().print(f"results of {safe(str(results))} that were sent: {told.sent:,}", soft_wrap=True)
+    if told.unjudged:
+        err().print(f"not sent, since they have no verdict: {told.unjudged:,}", soft_wrap=True)
+    if told.without_target:
+        err().print(
+            f"not sent, since they name no span to link to: {told.without_target:,}; put its traceparent, or "
+            "its trace_id and span_id, into the metadata of the responses before they are evaluated",
+            soft_wrap=True,
+        )
+    if told.refused:
+        print_error(f"the receiver did not take {told.refused:,} of the results; see the warning above")
+    if told.refused or not told.sent:
+        raise typer.Exit(1)

@@ -47,7 +47,7 @@ _BEGINNINGS: Final[Mapping[str, re.Pattern[bytes]]] = {
 
 
 class ResultsFile:
-    """Results as lines, in the order in which they are done. Use as a context manager."""
+    """Results as lines, in the order in which they are done."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self.stream = stream
@@ -102,10 +102,8 @@ def open_results(
     resume: bool,
     force: bool,
 ) -> ResultsFile:
-    """The file for this run. With ``resume``, what it has of the same run is handed to ``take`` and kept.
-
-    What has anything in it is replaced only with ``force``.
-    Raises typer.BadParameter.
+    """The file for this run. With ``resume``, what it has of the same run is handed to ``take`` and kept;
+    all else is replaced only with ``force``. Raises typer.BadParameter.
     """
     if name == STDOUT:
         if resume:
@@ -205,9 +203,7 @@ def opened_for_writing(path: Path, hint: str, kind: str | None = None, end: int 
 
 
 def refuse_foreign(path: Path | None, kind: str, hint: str) -> None:
-    """Raises typer.BadParameter if ``path`` is a file of something else than ours of that ``kind``, which
-    would be lost.
-    """
+    """Raises typer.BadParameter if ``path`` is a file of something else than ours of that ``kind``."""
     if path is not None and path.is_dir():
         raise typer.BadParameter(f"{path} is a folder; give the name of a file", param_hint=hint)
     if path is None or not path.is_file():

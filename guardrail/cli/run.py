@@ -30,6 +30,7 @@ from guardrail.cli.options import (
     option,
     settings_from,
 )
+from guardrail.errors import ConfigError, only_cause
 
 if TYPE_CHECKING:
     from consumers.settings import GuardSettings, KafkaSettings
@@ -73,22 +74,29 @@ def run_command(
     Runs until SIGTERM. Without --config everything is at its default: the local judge, the default topics.
     The topics must exist: 'guardrail topics create' makes them.
     """
-    ignore_hangup()
-    from guardrail.logs import configure_logging
-
     options: Options = {
         "kafka": {"bootstrap_servers": bootstrap_servers, "group_id": group_id},
         "judge": {"kind": judge},
         "shutdown": {"budget_ms": shutdown_budget_ms},
         "logging": {"format": log_format, "level": log_level},
     }
-    file = once(config)
-    settings = settings_from(file, options)
-    configure_logging(settings.logging)
+    file, settings = begin(config, options)
     source = None if file is None else Source.of(file, options)
     with naming_places(file, options), asyncio.Runner(loop_factory=loop_factory()) as runner:
         in_time = partial(end_in_time, settings.shutdown.budget_ms / 1000)
         runner.run(serve(settings, on_stop=in_time, source=source))
+
+
+def begin(config: Path | None, options: Options) -> tuple[SettingsFile | None, GuardSettings]:
+    """The file and the settings of a process that runs until a signal, whose logs go as these say."""
+    # Until the event loop handles SIGHUP: it would end the process without draining.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    from guardrail.logs import configure_logging
+
+    file = once(config)
+    settings = settings_from(file, options)
+    configure_logging(settings.logging)
+    return file, settings
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -153,9 +161,7 @@ async def serve(
     if source is None:
         handle_hangup(lambda: log.warning("config.nothing_to_reload", why="no file is followed"))
     else:
-        handle_hangup(
-            lambda: None
-        )  # until there is anybody to ask; what the file says by then is read anyway
+        handle_hangup(lambda: None)  # until somebody can be asked; what the file says by then is read anyway
     for short in check_time(settings.judge, settings.policies):
         log.warning("judge.second_never_asked", why=short)
     router = settings.router()
@@ -266,11 +272,6 @@ def end_in_time(budget_s: float) -> None:
     timer.start()
 
 
-def ignore_hangup() -> None:
-    """Until the event loop handles SIGHUP: it would end the process without draining."""
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-
-
 def handle_hangup(then: Callable[[], object]) -> None:
     """Call ``then`` on SIGHUP, which ends nothing: a reload, or a terminal that was closed."""
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, then)
@@ -341,18 +342,13 @@ def flagged_command(
     then. The webhook gets it at least once, with a key to know repeats by. Several processes share the work.
     Health and metrics are served on ops.port.
     """
-    ignore_hangup()
-    from guardrail.logs import configure_logging
-
     secret = None if webhook_secret_file is None else {"file": str(webhook_secret_file)}
     options: Options = {
         "kafka": {"bootstrap_servers": bootstrap_servers, "group_id": group_id},
         "flagged": {"store": store, "webhook_url": webhook_url, "webhook_secret": secret},
         "logging": {"format": log_format, "level": log_level},
     }
-    file = once(config)
-    settings = settings_from(file, options)
-    configure_logging(settings.logging)
+    file, settings = begin(config, options)
     with naming_places(file, options):
         asyncio.run(serve_flagged(settings))
 
@@ -365,7 +361,6 @@ async def serve_flagged(settings: GuardSettings) -> None:
     from consumers.flagged import FlaggedSubscriber
     from consumers.ops import Health, OpsServer
     from consumers.webhook import Webhook, signing_key
-    from guardrail.errors import ConfigError, only_cause
 
     flagged = settings.flagged
     if flagged.store is None:

@@ -10,13 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from guardrail import __version__
-from guardrail.cli.options import ConfigOption, Options, naming_places, once, option, settings_from
+from guardrail.cli.options import ConfigOption, Options, naming_places, option
 from guardrail.cli.run import (
     Source,
+    begin,
     changed_settings,
     end_in_time,
     handle_hangup,
-    ignore_hangup,
     loop_factory,
     stop_on_signals,
 )
@@ -66,21 +66,14 @@ def serve_command(
     to an answer.
     Health and metrics are on ops.port.
     """
-    ignore_hangup()
-    from guardrail.logs import configure_logging
-
     options: Options = {"serve": {"host": host, "port": port, "upstream": upstream}}
-    file = once(config)
-    settings = settings_from(file, options)
-    configure_logging(settings.logging)
+    file, settings = begin(config, options)
     with naming_places(file, options), asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(serve(settings, None if file is None else Source.of(file, options)))
 
 
 async def serve(settings: GuardSettings, source: Source | None = None) -> None:
-    """Serve until a signal comes, then drain. With ``source`` the policies follow what the file says, and the
-    keys what theirs does. Raises ConfigError.
-    """
+    """Serve until a signal comes, then drain; policies and keys follow ``source``. Raises ConfigError."""
     import structlog
     from prometheus_client import disable_created_metrics
 

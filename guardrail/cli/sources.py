@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from guardrail.errors import DecodeError
+
 if TYPE_CHECKING:
     from consumers.reading import Range
     from consumers.settings import KafkaSettings
@@ -39,11 +41,8 @@ def range_of(since: str | None, until: str | None, partitions: list[str] | None 
             raise typer.BadParameter(
                 f"{text!r} names no partition; write 0, 0:100 or 0:100-200", param_hint="--partition"
             )
-        first, last = found["first"], found["last"]
-        bounds[int(found["index"])] = (
-            None if first is None else int(first),
-            None if last is None else int(last),
-        )
+        first, last = (None if at is None else int(at) for at in (found["first"], found["last"]))
+        bounds[int(found["index"])] = first, last
     now = time.time()
     return Range(
         None if since is None else since_time_ms(since, now),
@@ -111,7 +110,6 @@ async def values_of(
 
 async def read_labels(source: str, kafka: KafkaSettings) -> tuple[list[Label], list[tuple[str, str]]]:
     """The labels of a file or a topic, those in results too, and what can't be read, by its place."""
-    from guardrail.errors import DecodeError
     from guardrail.evals.formats import labels_in
     from guardrail.evals.records import RecordReader
 

@@ -36,13 +36,8 @@ def safe(text: str) -> str:
 
 def print_error(message: str) -> None:
     """One message on stderr; never wrapped, so that paths can be copied and lines be searched."""
-    text = safe_lines(message)
+    text = escape(escape_controls(message, keep_lines=True))
     err().print(f"[bold red]error:[/] {text}", soft_wrap=True)
-
-
-def safe_lines(text: str) -> str:
-    """As ``safe``, but line breaks stay."""
-    return escape(escape_controls(text, keep_lines=True))
 
 
 EXIT_PIPE_CLOSED: Final = 128 + 13

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from rich.text import Text
 
 from guardrail.cli.options import argument, option
+from guardrail.cli.terminal import out, safe
 from guardrail.printable import escape_controls
 from guardrail.render import duration, percent
 
@@ -74,8 +76,6 @@ class Scrape:
 async def _watch(urls: Sequence[str], interval_s: float, *, once: bool) -> int:
     import httpx2
     from rich.live import Live
-
-    from guardrail.cli.terminal import out
 
     console = out()
     async with httpx2.AsyncClient(timeout=_TIMEOUT_S) as client:
@@ -191,6 +191,7 @@ def _gauge(name: str) -> Callable[[Scrape, Scrape], str]:
 
 
 _COLUMNS: Final[tuple[tuple[str, Callable[[Scrape, Scrape], str]], ...]] = (
+    ("partitions", lambda _, now: f"{now.total('guardrail_partitions'):.0f}"),
     ("answers/s", _rate("guardrail_responses_total")),
     ("block", _share("guardrail_responses_total", "guardrail_responses_total", decision="block")),
     ("redact", _share("guardrail_responses_total", "guardrail_responses_total", decision="redact")),
@@ -212,7 +213,6 @@ _COLUMNS: Final[tuple[tuple[str, Callable[[Scrape, Scrape], str]], ...]] = (
 
 def table(urls: Sequence[str], before: Sequence[Scrape], now: Sequence[Scrape]) -> RenderableType:
     """A column for each guard, so that many figures fit a narrow terminal; those of all together last."""
-    from guardrail.cli.terminal import safe
     from guardrail.render import table as table_of
 
     shown = table_of("")
@@ -222,12 +222,8 @@ def table(urls: Sequence[str], before: Sequence[Scrape], now: Sequence[Scrape]) 
     together = [pair for pair in pairs if not pair[1].problem]
     if len(pairs) > 1:
         shown.add_column("all", justify="right")
-        if together:
-            pairs.append((_sum([one for one, _ in together]), _sum([one for _, one in together])))
-        else:
-            pairs.append((Scrape(0.0), Scrape(0.0, problem="none")))
+        pairs.append((_sum([one for one, _ in together]), _sum([one for _, one in together])))
     shown.add_row("state", *(_state(reading) for _, reading in pairs))
-    shown.add_row("partitions", *(_partitions(reading) for _, reading in pairs))
     for title, show in _COLUMNS:
         shown.add_row(title, *("" if two.problem else show(one, two) for one, two in pairs))
     return shown
@@ -236,7 +232,6 @@ def table(urls: Sequence[str], before: Sequence[Scrape], now: Sequence[Scrape]) 
 def view(urls: Sequence[str], before: Sequence[Scrape], now: Sequence[Scrape]) -> RenderableType:
     """The table, and below it why a guard has no figures."""
     from rich.console import Group
-    from rich.text import Text
 
     problems = [
         Text(f"{escape_controls(url)}: {escape_controls(reading.problem)}", style="red")
@@ -256,10 +251,6 @@ def _state(reading: Scrape) -> str:
     return "[green]ready[/]" if reading.ready else "[yellow]waits[/]"
 
 
-def _partitions(reading: Scrape) -> str:
-    return "" if reading.problem else f"{reading.total('guardrail_partitions'):.0f}"
-
-
 def _sum(readings: Sequence[Scrape]) -> Scrape:
     samples: dict[str, dict[Labels, float]] = {}
     for number, reading in enumerate(readings):
@@ -267,6 +258,5 @@ def _sum(readings: Sequence[Scrape]) -> Scrape:
             for labels, value in found.items():
                 # The number keeps guards apart; edges of buckets are read from the other labels.
                 samples.setdefault(name, {})[labels | {("guard", str(number))}] = value
-    return Scrape(
-        max(reading.at for reading in readings), samples, all(reading.ready for reading in readings)
-    )
+    at = max((reading.at for reading in readings), default=0.0)
+    return Scrape(at, samples, all(reading.ready for reading in readings), "" if readings else "none")

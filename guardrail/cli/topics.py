@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
+from rich.text import Text
 
 from guardrail.cli.options import BootstrapOption, ConfigOption, kafka_option, settings_from
-
-if TYPE_CHECKING:
-    from consumers.topics import TopicReport
+from guardrail.cli.terminal import err, out
+from guardrail.printable import escape_controls
 
 _STYLES: Final = {"created": "green", "exists": "dim", "differs": "yellow"}
 
-topics_app = typer.Typer(
-    no_args_is_help=True, help="Make the topics that the guard reads and writes.", rich_markup_mode="rich"
-)
+topics_app = typer.Typer(no_args_is_help=True, help="Make the topics that the guard reads and writes.")
 
 EPILOG = """[bold]Examples[/]
 
@@ -59,16 +56,8 @@ def create_command(
     from consumers.topics import create_topics
 
     settings = settings_from(config, {"kafka": {"bootstrap_servers": bootstrap_servers}})
-    _print(asyncio.run(create_topics(settings.kafka, partitions, replication_factor)))
-
-
-def _print(reports: Sequence[TopicReport]) -> None:
-    """A line for each topic, never wrapped, so that it can be read by people and by grep."""
-    from rich.text import Text
-
-    from guardrail.cli.terminal import err, out
-    from guardrail.printable import escape_controls
-
+    reports = asyncio.run(create_topics(settings.kafka, partitions, replication_factor))
+    # A line for each topic, never wrapped, so that it can be read by people and by grep.
     console = out()
     width = max(len("topic"), *(len(report.name) for report in reports))
     console.print(Text(f"{'topic':<{width}}  {'state':<7}  detail", style="bold"), soft_wrap=True)

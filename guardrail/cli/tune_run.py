@@ -8,12 +8,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast, get_args
 
 import typer
 import yaml
 from rich.table import Table
 
+from guardrail.cli.results_file import refuse_foreign, refuse_one_for_two
 from guardrail.cli.terminal import EXIT_FAILURE, err, out, print_error, safe
 from guardrail.errors import GuardrailError
 from guardrail.evals.aims import THRESHOLD, Aim, By
@@ -40,6 +41,7 @@ from guardrail.evals.tuning import (
     tune,
     written,
 )
+from guardrail.events import Severity
 from guardrail.judges.calibrated import Calibrations
 from guardrail.policy import Policy
 from guardrail.printable import escape_controls
@@ -74,6 +76,62 @@ class TuneRequest:
     def files(self) -> list[Path]:
         """All that is read, each once."""
         return list(dict.fromkeys([*self.records, *self.labels]))
+
+
+def aim_of(
+    catch: float | None, max_false: float | None, of: str, by: By, share: float | None, other: object
+) -> Aim | None:
+    """The aim that options give; None if they ask for something else. Raises typer.BadParameter."""
+    given = catch is not None or max_false is not None
+    if not given and (share is not None or other is not None):
+        return None
+    if given and share is not None:
+        raise typer.BadParameter(
+            "--share is for answers without labels; give it alone, or an aim without it", param_hint="--share"
+        )
+    if not given:
+        raise typer.BadParameter(
+            "no aim: give --catch SHARE, --max-false SHARE, or without labels --share SHARE"
+        )
+    try:
+        return Aim(catch, max_false, of=Severity(of), by=by)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def varied(text: str) -> tuple[Vary, ...]:
+    """What --vary names, each once. Raises typer.BadParameter."""
+    known = get_args(Vary)
+    given = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for part in given:
+        if part not in known:
+            raise typer.BadParameter(
+                f"{part!r} can't change; name one or more of {', '.join(known)}", param_hint="--vary"
+            )
+    return cast("tuple[Vary, ...]", given)
+
+
+def check_share(value: float | None, option: str) -> None:
+    """Raises typer.BadParameter."""
+    if value is not None and not 0 < value < 1:
+        raise typer.BadParameter(
+            f"{value:g} is not a fraction; give a number between 0 and 1, such as 0.02", param_hint=option
+        )
+
+
+def check_places(config: Path | None, request: TuneRequest) -> None:
+    """Nothing is written over that is read or not ours, and a report is one that can be written."""
+    places = {"--out": request.out, "--calibration": request.calibration, "--report": request.report}
+    refuse_one_for_two({"--config": config} | places)
+    refuse_foreign(request.out, "what tune writes", "--out")
+    refuse_foreign(request.calibration, "what tune writes", "--calibration")
+    if request.report is None:
+        return
+    if request.aim is None and request.share is None:
+        raise typer.BadParameter("--report needs an aim, or --share", param_hint="--report")
+    import guardrail.evals.tuning_report  # noqa: F401 - says now if the extra is missing
+
+    refuse_foreign(request.report, "a report", "--report")
 
 
 def tune_files(request: TuneRequest) -> None:
@@ -127,15 +185,12 @@ class _TuneRun:
         lines += findings
         for line in lines:
             out().print(line, soft_wrap=True, markup=False)
-        writes = not useless or request.force
-        if writes:
-            self._write_policy(found.policy, lines)
-        elif request.out is not None:
-            _tell_unwritten()
+        writes, text = not useless or request.force, self._policy_text(found.policy, lines)
+        self._write_policy(text, writes=writes, wanted=request.out is not None)
         if request.report is not None:
             from guardrail.evals.tuning_report import write_suggestion_report
 
-            page = self._page(found.policy, lines, findings, lines[:1], written=writes)
+            page = self._page(text, findings, lines[:1], written=writes)
             write_suggestion_report(request.report, page, found, base, by, share, self._found.responses)
             _tell_written(request.report)
 
@@ -160,7 +215,8 @@ class _TuneRun:
         elif request.calibration is not None and not any(each.losses for each in self._fitted):
             raise GuardrailError("no judge has the labels for a calibration")
         if self._bands:
-            self._write_policy(request.base, ["The policy as it was, with the cascade's bands."])
+            lines = ["The policy as it was, with the cascade's bands."]
+            self._write_policy(self._policy_text(request.base, lines), writes=True, wanted=True)
 
     def _tell_calibrations(self) -> None:
         table = Table(
@@ -219,35 +275,23 @@ class _TuneRun:
             print_error(f"too few labels: {problem}")
         wanted = request.out is not None or request.calibration is not None
         writes = wanted and (request.force or (tuned.better and not tuned.problems))
+        text = self._policy_text(tuned.policy, figures(tuned), calibrated=True)
         if writes:
             self._write_calibration()
-            self._write_policy(tuned.policy, figures(tuned), calibrated=True)
-        elif wanted:
-            _tell_unwritten()
+        self._write_policy(text, writes=writes, wanted=wanted)
         if request.report is not None:
-            self._write_report(request.report, tuned, written=writes)
+            from guardrail.evals.tuning_report import write_tuning_report
+
+            warnings = [f"Too few labels: {problem}." for problem in tuned.problems]
+            page = self._page(text, [*tuned.conclusions, *_left_out(tuned)], warnings, written=writes)
+            responses = [calibrated(each, self._calibrations) for each in self._found.responses]
+            write_tuning_report(request.report, page, tuned, responses)
+            _tell_written(request.report)
         if tuned.problems and not request.force:
             raise typer.Exit(EXIT_FAILURE)
 
-    def _write_report(self, path: Path, tuned: Tuned, *, written: bool) -> None:
-        from guardrail.evals.tuning_report import write_tuning_report
-
-        findings = [*tuned.conclusions, *_left_out(tuned)]
-        warnings = [f"Too few labels: {problem}." for problem in tuned.problems]
-        page = self._page(tuned.policy, figures(tuned), findings, warnings, calibrated=True, written=written)
-        responses = [calibrated(each, self._calibrations) for each in self._found.responses]
-        write_tuning_report(path, page, tuned, responses)
-        _tell_written(path)
-
     def _page(
-        self,
-        policy: Policy,
-        lines: Sequence[str],
-        findings: Sequence[str],
-        warnings: Sequence[str],
-        *,
-        calibrated: bool = False,
-        written: bool,
+        self, text: str, findings: Sequence[str], warnings: Sequence[str], *, written: bool
     ) -> TuningPage:
         from guardrail.evals.tuning_report import TuningPage
 
@@ -266,7 +310,7 @@ class _TuneRun:
             },
             findings=findings,
             warnings=warnings,
-            policy_text=self._policy_text(policy, lines, calibrated=calibrated),
+            policy_text=text,
             where=where,
             fitted=self._fitted,
             bands=self._bands,
@@ -290,12 +334,19 @@ class _TuneRun:
         _write(path, "".join(f"# {line}\n" for line in lines) + body)
         return True
 
-    def _write_policy(self, policy: Policy, lines: Sequence[str], *, calibrated: bool = False) -> None:
-        if self._request.out is not None:
-            _write(self._request.out, self._policy_text(policy, lines, calibrated=calibrated))
+    def _write_policy(self, text: str, *, writes: bool, wanted: bool) -> None:
+        if writes and self._request.out is not None:
+            _write(self._request.out, text)
+        elif wanted and not writes:
+            err().print("nothing is written; --force writes it all the same", soft_wrap=True)
 
-    def _policy_text(self, policy: Policy, lines: Sequence[str], *, calibrated: bool) -> str:
-        """With ``calibrated`` it names the calibrations, if there are any."""
+    def _policy_text(self, policy: Policy, lines: Sequence[str], *, calibrated: bool = False) -> str:
+        """With ``calibrated`` it names the calibrations, if there are any.
+
+        Empty where it goes nowhere: for it the records, which may be pipes, are read once more.
+        """
+        if self._request.out is None and self._request.report is None:
+            return ""
         beside = None
         if calibrated and self._request.calibration is not None and self._calibrations.judges:
             place = "." if self._request.out is None else self._request.out.parent or "."
@@ -314,10 +365,6 @@ class _TuneRun:
 
     def _provenance(self) -> list[str]:
         return provenance(shlex.join(["guardrail", *sys.argv[1:]]), self._request.files, self._found)
-
-
-def _tell_unwritten() -> None:
-    err().print("nothing is written; --force writes it all the same", soft_wrap=True)
 
 
 def _tell_written(path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from guardrail.doctor.checks import Area, Check, detail_and_remedy
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, install_hint
 from guardrail.judges.factory import all_kinds, uses_local
 from guardrail.leaves import leaves
 from guardrail.secrets import Secret
@@ -137,10 +137,7 @@ def _one_server_model(one: LlmJudgeSettings, other: LlmJudgeSettings) -> bool:
 
 def _of_redis(cache: CacheSettings) -> Iterator[str]:
     if not _installed("redis"):
-        yield (
-            "judge.cache.redis_url: the Redis client is not installed; run: "
-            "pip install 'streaming-guardrail[redis]'"
-        )
+        yield f"judge.cache.redis_url: the Redis client is not installed; {install_hint('redis')}"
     if _opens(cache.redis_url):
         yield from refused(cache.resolve_redis_url)
     if _opens(cache.signing_key):

@@ -11,6 +11,7 @@ go together.
 from __future__ import annotations
 
 import math
+import operator
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,21 +54,15 @@ _NAME_CHARS: Final = 32
 _Groups = Sequence[Sequence[tuple[bool, float]]]
 
 
-def _error_f1(truths: Any, scores: Any, weights: Any) -> float:
-    return statistics.f1(~truths, 1 - scores, weights)
-
-
-def _error_precision(truths: Any, scores: Any, weights: Any) -> float:
-    return statistics.average_precision(~truths, scores.max(initial=0) - scores, weights)
-
-
 _BY_SCORE: Final[Mapping[str, statistics.Figure]] = {
     "auroc": statistics.auroc,
-    "average_precision": _error_precision,
+    "average_precision": lambda truths, scores, weights: statistics.average_precision(
+        ~truths, scores.max(initial=0) - scores, weights
+    ),
 }
 _BY_VERDICT: Final[Mapping[str, statistics.Figure]] = {
     "balanced_accuracy": statistics.balanced_accuracy,
-    "f1": _error_f1,
+    "f1": lambda truths, scores, weights: statistics.f1(~truths, 1 - scores, weights),
     "kappa": statistics.cohen_kappa,
 }
 TITLES: Final = {
@@ -169,7 +164,7 @@ class Agreement:
 
     def data(self) -> dict[str, Any]:
         """As JSON, for reports; names of slices are as users gave them, and hostile."""
-        found: dict[str, Any] = as_json(
+        return as_json(
             {
                 "claims": self.claims.data(),
                 "answers": self.answers.data(),
@@ -185,15 +180,14 @@ class Agreement:
                 "warnings": self.warnings,
             }
         )
-        return found
 
     def lines(self) -> list[str]:
         """For a terminal, with all names escaped; in percent, with 95 % intervals."""
+        told = [*_coverage_lines(self.coverage), *(f"! {warning}" for warning in self.warnings)]
         if not self.coverage.labelled:
-            return [*_coverage_lines(self.coverage), *(f"! {warning}" for warning in self.warnings)]
+            return told
         return [
-            *_coverage_lines(self.coverage),
-            *(f"! {warning}" for warning in self.warnings),
+            *told,
             *_level_lines(self.claims, "called supported"),
             *_level_lines(self.answers, "released"),
             *_decision_lines(self.decisions),
@@ -270,7 +264,10 @@ class _Measure:
     def claims(self, groups: Sequence[Sequence[ClaimTruth]]) -> AgreementLevel:
         checked = [[each for each in group if not _is_unverified(each)] for group in groups]
         checked = [group for group in checked if group]
-        said = [[(each.right, float(not self._is_error(each))) for each in group] for group in checked]
+        said = [
+            [(each.right, float(each.claim.verdict not in self.errors)) for each in group]
+            for group in checked
+        ]
         support = [[(each.right, each.claim.support or 0.0) for each in group] for group in checked]
         pairs = [pair for group in support for pair in group]
         return self._level(
@@ -298,20 +295,19 @@ class _Measure:
 
     def _level(self, unit: str, said: _Groups, ranked: _Groups, **charts: Any) -> AgreementLevel:
         """``said`` is 1 for what the guard lets pass, ``ranked`` how far it trusts it."""
-        passes = {
-            truth: [passed for group in said for right, passed in group if right is truth]
-            for truth in (True, False)
-        }
-        caught, false_alarms = (_rate(passes[truth], lambda passed: not passed) for truth in (False, True))
-        return AgreementLevel(
-            unit,
-            false_alarms.total,
-            caught.total,
-            caught,
-            false_alarms,
-            self._figures(said, ranked, calibrated=unit == "claims"),
-            **charts,
+        caught, false_alarms = (
+            _rate([passed for group in said for right, passed in group if right is truth], operator.not_)
+            for truth in (False, True)
         )
+        size = sum(len(group) for group in said)
+        rounds = self.rounds if size <= _MANY else min(self.rounds, _FEWER_ROUNDS)
+        figures = {name: bootstrap(said, figure, rounds=rounds) for name, figure in _BY_VERDICT.items()}
+        for name, figure in _BY_SCORE.items():
+            figures[name] = bootstrap(ranked, figure, rounds=rounds, by_rank=True)
+        if unit == "claims":
+            figures["calibration_error"] = bootstrap(ranked, statistics.calibration_error, rounds=rounds)
+        right, wrong = false_alarms.total, caught.total
+        return AgreementLevel(unit, right, wrong, caught, false_alarms, figures, **charts)
 
     def slices(self, name: str, answers: Sequence[_JudgedAnswer]) -> dict[str, SliceAgreement]:
         """By value, those with the most answers or claims first; empty if no answer has one."""
@@ -333,24 +329,8 @@ class _Measure:
             for value in most
         }
 
-    def _is_error(self, truth: ClaimTruth) -> bool:
-        return truth.claim.verdict in self.errors
-
     def _score(self, verdict: ResponseVerdict) -> float | None:
         return verdict.score if self.score is None else score_value(self.score, verdict).value
-
-    def _figures(self, said: _Groups, ranked: _Groups, *, calibrated: bool) -> dict[str, Estimate]:
-        size = sum(len(group) for group in said)
-        rounds = self.rounds if size <= _MANY else min(self.rounds, _FEWER_ROUNDS)
-
-        by_figure = {
-            name: bootstrap(ranked if by_rank else said, figure, rounds=rounds, by_rank=by_rank)
-            for figures, by_rank in ((_BY_VERDICT, False), (_BY_SCORE, True))
-            for name, figure in figures.items()
-        }
-        if calibrated:
-            by_figure["calibration_error"] = bootstrap(ranked, statistics.calibration_error, rounds=rounds)
-        return by_figure
 
 
 def _claims_by(name: str, answers: Sequence[_JudgedAnswer]) -> dict[str, list[list[ClaimTruth]]]:
@@ -490,12 +470,12 @@ def _slice_lines(slices: Mapping[str, Mapping[str, SliceAgreement]]) -> Iterable
         yield ""
         yield f"By {name.replace('_', ' ')}: right and wrong claims, wrong ones caught, false alarms, AUROC"
         for value, part in values.items():
-            claims = part.claims
+            claims, auroc = part.claims, part.claims.figures["auroc"].value
             shown = escape_controls(shorten(value, _NAME_CHARS))
             yield (
                 f"  {shown:<{_NAME_CHARS}} {claims.right:>6,} {claims.wrong:>6,}  "
                 f"{percent(claims.caught):>20}  {percent(claims.false_alarms):>20}  "
-                f"{_figure(claims.figures['auroc'])}"
+                f"{'–' if math.isnan(auroc) else f'{100 * auroc:.1f}'}"
             )
 
 
@@ -503,10 +483,6 @@ def _kappa(estimate: Estimate) -> str:
     if math.isnan(estimate.value):
         return "–"
     return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
-
-
-def _figure(estimate: Estimate) -> str:
-    return "–" if math.isnan(estimate.value) else f"{100 * estimate.value:.1f}"
 
 
 def _line(title: str, figure: str) -> str:

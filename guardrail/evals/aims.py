@@ -82,7 +82,8 @@ class Aim:
     def key(self, counts: Counts) -> tuple[float, ...]:
         """What is to be least, the first figure first."""
         caught, false = counts.caught(self.by), counts.false_alarms(self.by)
-        stricter = counts.strictness()
+        # Between policies of equal worth: the ranks of the decisions about the faithful ones.
+        stricter = int(counts.table[FAITHFUL] @ np.arange(len(Decision)))
         if self.catch is not None:
             return max(0, math.ceil(self.catch * counts.wrong - 1e-9) - caught), false, stricter, -caught
         if self.max_false is not None:
@@ -141,10 +142,6 @@ class Counts:
     def false_alarms(self, by: By) -> int:
         """The faithful ones with that decision or a stricter one."""
         return int(self.table[FAITHFUL, LEAST_RANK[by] :].sum())
-
-    def strictness(self) -> int:
-        """The ranks of the decisions about the faithful ones: decides between policies of equal worth."""
-        return int(self.table[FAITHFUL] @ np.arange(len(Decision)))
 
     def rates(self, by: By) -> dict[str, Rate]:
         """Caught of the wrong, false alarms of the faithful, and of these the withheld and the flagged."""

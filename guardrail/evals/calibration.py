@@ -13,7 +13,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from guardrail.evals.statistics import (
     wilson,
 )
 from guardrail.evals.truths import answer_truth
-from guardrail.events import ClaimVerdict, Finding, Severity, Verdict
+from guardrail.events import Finding, Severity, Verdict
 from guardrail.judges.calibrated import (
     EDGE,
     Calibration,
@@ -61,10 +61,9 @@ wrong where it is contradicted."""
 class Fitted:
     """What was found for one probability of one judge. Losses are on responses held out, in nats a claim.
 
-    ``errors`` are the expected calibration errors before and after, held out, and ``before`` and ``after``
-    the shares behind them.
-    ``line`` is where the verdict begins, of the calibrated probability, for a judge whose verdicts follow
-    from it. ``problem`` says why none was fitted.
+    ``errors`` are the expected calibration errors before and after, and ``before`` and ``after`` the shares
+    behind them. ``line`` is where the verdict begins, for a judge whose verdicts follow from the calibrated
+    probability. ``problem`` says why none was fitted.
     """
 
     judge: str
@@ -92,21 +91,17 @@ class _Claims:
 
 def calibrations_of(fitted: Sequence[Fitted]) -> Calibrations:
     """The file's content: what was chosen, by judge."""
-    judges: dict[str, dict[str, Calibration]] = defaultdict(dict)
-    lines: dict[str, dict[str, float]] = defaultdict(dict)
+    judges: dict[str, dict[str, Any]] = defaultdict(dict)
     for each in fitted:
         if each.calibration is not None:
             judges[each.judge][each.probability] = each.calibration
         if each.line is not None:
-            lines[each.judge][_LINES[each.probability]] = each.line
-    return Calibrations(
-        judges={
-            name: JudgeCalibration.model_validate(
-                {**judges[name], "lines": lines[name] if "supported" in lines[name] else None}
-            )
-            for name in sorted(judges.keys() | {name for name, own in lines.items() if "supported" in own})
-        }
-    )
+            judges[each.judge].setdefault("lines", {})[_LINES[each.probability]] = each.line
+    for own in judges.values():
+        if "supported" not in own.get("lines", ()):
+            own.pop("lines", None)
+    found = {name: JudgeCalibration.model_validate(judges[name]) for name in sorted(judges) if judges[name]}
+    return Calibrations(judges=found)
 
 
 def fit_calibrations(responses: Sequence[Judged]) -> list[Fitted]:
@@ -116,19 +111,17 @@ def fit_calibrations(responses: Sequence[Judged]) -> list[Fitted]:
 
 def calibrated(judged: Judged, calibrations: Calibrations) -> Judged:
     """The response as it would be if its judges had been calibrated so."""
-    claims = tuple(_claim(claim, calibrations) for claim in judged.claims)
-    return replace(judged, verdict=judged.verdict.model_copy(update={"claims": claims}))
+    claims = []
+    for claim in judged.claims:
+        own = calibrations.judges.get(claim.judge)
+        claims.append(claim if own is None else claim.model_copy(update=own.apply(claim)._asdict()))
+    return replace(judged, verdict=judged.verdict.model_copy(update={"claims": tuple(claims)}))
 
 
 def calibrating(responses: Sequence[Judged]) -> Callable[[Judged], Judged]:
     """Fits calibrations on these responses, for ``tune``: what it is given are others."""
     fitted = calibrations_of(fit_calibrations(responses))
     return lambda judged: calibrated(judged, fitted)
-
-
-def _claim(claim: ClaimVerdict, calibrations: Calibrations) -> ClaimVerdict:
-    own = calibrations.judges.get(claim.judge)
-    return claim if own is None else claim.model_copy(update=own.apply(claim)._asdict())
 
 
 def _labelled(responses: Sequence[Judged]) -> dict[tuple[str, str], _Claims]:
@@ -138,13 +131,11 @@ def _labelled(responses: Sequence[Judged]) -> dict[tuple[str, str], _Claims]:
             for truth in answer_truth(judged.claims, judged.labels, mildest).claims:
                 claim = truth.claim
                 said: float | None = getattr(claim, probability)
-                if said is None or claim.verdict is Verdict.UNVERIFIED:
-                    continue
-                if Finding.CHECKED_IN_PART in claim.findings:
-                    continue  # its support is a bound, not what the judge thinks
-                rows[claim.judge, probability].append(
-                    (said, truth.right == (probability == "support"), number)
-                )
+                # Support of what was checked in part is a bound, not what the judge thinks.
+                in_part = Finding.CHECKED_IN_PART in claim.findings
+                if said is not None and claim.verdict is not Verdict.UNVERIFIED and not in_part:
+                    true = truth.right == (probability == "support")
+                    rows[claim.judge, probability].append((said, true, number))
     return {
         key: _Claims(*(np.array(column) for column in zip(*each, strict=True))) for key, each in rows.items()
     }

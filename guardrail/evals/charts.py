@@ -220,20 +220,17 @@ def _uprights(lines: Sequence[Upright]) -> list[Markup]:
     return pieces
 
 
-def _round_up(value: float) -> float:
-    """The next of 1, 2, 5, 10 and so on that is no less; 1 of nothing."""
+def _round_up(value: float, steps: Sequence[int] = (1, 2, 4, 5, 10)) -> float:
+    """The next of these times a power of 10 that is no less; 1 of nothing."""
     if value <= 0:
         return 1.0
     unit = 10.0 ** math.floor(math.log10(value))
-    return next(unit * step for step in (1, 2, 4, 5, 10) if unit * step >= value * (1 - 1e-9))
+    return next(unit * step for step in steps if unit * step >= value * (1 - 1e-9))
 
 
 def _counted_axis(highest: int) -> tuple[int, list[Markup]]:
     """The top of an axis of counts, at least ``highest``, and its lines."""
-    step = 1
-    while highest / step > _MOST_TICKS:
-        # 1, 2, 5, 10, 20, 50, …
-        step = step * 5 // 2 if str(step)[0] == "2" else step * 2
+    step = max(1, round(_round_up(highest / _MOST_TICKS, (1, 2, 5, 10))))
     top = max(1, math.ceil(highest / step)) * step
     lines = [_level(_FLOOR - _TALL * tick / top, f"{tick:,}") for tick in range(0, top + 1, step)]
     return top, [piece for line in lines for piece in line]

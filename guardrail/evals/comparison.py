@@ -20,8 +20,6 @@ from guardrail.evals.results import EvaluationResult
 from guardrail.evals.statistics import Estimate, as_json, mcnemar, mean_estimate
 from guardrail.events import ClaimVerdict, Decision, ResponseVerdict, Span, Verdict
 
-_VERDICTS: Final = tuple(Verdict)
-_PLACE: Final = {verdict: place for place, verdict in enumerate(_VERDICTS)}
 _ACTIONS: Final = (
     (WITHHELD, "withheld (redacted or blocked)", "right by the labels: withheld if wrong, else not"),
     (
@@ -38,32 +36,22 @@ JoinKey = tuple[str, int]
 """The id of a response, and which of those with this id."""
 
 
-class JoinKeys:
-    """Numbers the answers of one run that have the same id."""
-
-    def __init__(self) -> None:
-        self._seen: Counter[str] = Counter()
-
-    def of(self, result: EvaluationResult) -> JoinKey | None:
-        """None for what could not be read: nothing says which answer it was."""
-        if result.verdict is not None:
-            response_id = result.verdict.response_id
-        elif result.response is not None:
-            response_id = result.response.response_id
-        else:
-            return None
-        self._seen[response_id] += 1
-        return response_id, self._seen[response_id]
+def _join_key(result: EvaluationResult, seen: Counter[str]) -> JoinKey | None:
+    """None for what could not be read: nothing says which answer it was. ``seen`` has those of the run."""
+    known = result.response if result.verdict is None else result.verdict
+    if known is None:
+        return None
+    seen[known.response_id] += 1
+    return known.response_id, seen[known.response_id]
 
 
 class _Before(NamedTuple):
-    """What is held of an answer of the earlier run. ``claims``: places in ``_VERDICTS``, by claim, which is
-    the hash of its text and its span; ``numbered``: the same claims by the hash and their number.
-    """
+    """What is held of an answer of the earlier run: verdicts by the hash of a claim's text and its span, and
+    these by the hash and the claim's number."""
 
     decision: Decision
     score: float | None
-    claims: Mapping[_At, int]
+    claims: Mapping[_At, Verdict]
     numbered: Mapping[_Numbered, _At]
 
 
@@ -82,27 +70,26 @@ class Paired:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """An answer of which something changed, as both runs have it. ``before`` is None until it is found."""
+    """An answer of which something changed, as both runs have it."""
 
     now: EvaluationResult
-    before: EvaluationResult | None
+    before: EvaluationResult
 
 
 class Comparison:
     """Compares an earlier run, whole, with the results that ``add`` takes one by one.
 
-    ``examples``: how many answers that changed are kept, those with the largest change of the decision, then
-    of the score.
+    ``examples`` answers are kept, those that changed most in decision, then in score.
     """
 
     def __init__(self, before: Iterable[EvaluationResult], *, examples: int) -> None:
         self._earlier = before
         self._before: dict[JoinKey, _Before | None] = {}
-        keys = JoinKeys()
+        seen: Counter[str] = Counter()
         for result in before:
-            if (key := keys.of(result)) is not None:
+            if (key := _join_key(result, seen)) is not None:
                 self._before[key] = None if result.verdict is None else _held(result.verdict)
-        self._keys = JoinKeys()
+        self._seen: Counter[str] = Counter()
         self._examples = Worst[tuple[JoinKey, EvaluationResult]](examples)
         self.joined = 0
         self.only_now = 0
@@ -115,11 +102,10 @@ class Comparison:
         """Claims that only one of the runs has: the answer is another one, or it was cut differently."""
         self.scores_before = array("d")
         self.scores_now = array("d")
-        self._acted = [Counter[tuple[bool, bool]]() for _ in _ACTIONS]
-        self._right = [Counter[tuple[bool, bool]]() for _ in _ACTIONS]
+        self._pairs: Counter[tuple[str, bool, bool]] = Counter()
 
     def add(self, result: EvaluationResult) -> None:
-        key = self._keys.of(result)
+        key = _join_key(result, self._seen)
         if key is None or key not in self._before:
             self.only_now += 1
             return
@@ -136,11 +122,11 @@ class Comparison:
             self.scores_now.append(verdict.score)
             moved = abs(verdict.score - before.score)
         right = is_right(result)
-        for number, (decisions, _, _) in enumerate(_ACTIONS):
+        for decisions, acted, rightly in _ACTIONS:
             was, acts = before.decision in decisions, verdict.decision in decisions
-            self._acted[number][was, acts] += 1
+            self._pairs[acted, was, acts] += 1
             if right is not None:
-                self._right[number][was is not right, acts is not right] += 1
+                self._pairs[rightly, was is not right, acts is not right] += 1
         if before.decision is not verdict.decision or moved > _SAME_SCORE or changed_claims:
             self._examples.add(abs(before.decision.rank - verdict.decision.rank), moved, (key, result))
 
@@ -149,21 +135,21 @@ class Comparison:
         changed = 0
         left = dict(before.claims)
         moved: list[ClaimVerdict] = []
-        pairs: list[tuple[int, ClaimVerdict]] = []
+        pairs: list[tuple[Verdict, ClaimVerdict]] = []
         for claim in verdict.claims:
-            if (place := left.pop((hash(claim.text), claim.span), None)) is not None:
-                pairs.append((place, claim))
+            if (was := left.pop((hash(claim.text), claim.span), None)) is not None:
+                pairs.append((was, claim))
             else:
                 moved.append(claim)
         for claim in moved:
             at = before.numbered.get((hash(claim.text), claim.index))
-            if at is not None and (place := left.pop(at, None)) is not None:
-                pairs.append((place, claim))
+            if at is not None and (was := left.pop(at, None)) is not None:
+                pairs.append((was, claim))
             else:
                 self.claims_apart += 1
-        for place, claim in pairs:
-            self.verdicts[_VERDICTS[place], claim.verdict] += 1
-            changed += _VERDICTS[place] is not claim.verdict
+        for was, claim in pairs:
+            self.verdicts[was, claim.verdict] += 1
+            changed += was is not claim.verdict
         self.claims_apart += len(left)
         return changed
 
@@ -190,29 +176,29 @@ class Comparison:
 
     def paired(self) -> list[Paired]:
         """Decisions as pairs; with labels also which of them are right."""
-        found = [_pair(what, counts) for (_, what, _), counts in zip(_ACTIONS, self._acted, strict=True)]
-        if any(self._right):
-            found += [_pair(what, counts) for (_, _, what), counts in zip(_ACTIONS, self._right, strict=True)]
-        return found
+        known = {what for what, _, _ in self._pairs}
+        told = [acted for _, acted, _ in _ACTIONS]
+        told += [rightly for _, _, rightly in _ACTIONS if rightly in known]
+        return [Paired(what, self._pairs[what, True, False], self._pairs[what, False, True]) for what in told]
 
     def examples(self) -> Sequence[Changed]:
         """The answers that changed most. Goes through the earlier run once more."""
         chosen = self._examples.in_order()
         wanted: dict[JoinKey, EvaluationResult | None] = {key: None for key, _ in chosen}
-        keys = JoinKeys()
+        seen: Counter[str] = Counter()
         missing = len(wanted)
         for result in self._earlier if missing else ():
-            key = keys.of(result)
+            key = _join_key(result, seen)
             if key in wanted and wanted[key] is None:
                 wanted[key] = result
                 missing -= 1
                 if not missing:
                     break
-        return [Changed(result, wanted[key]) for key, result in chosen]
+        return [Changed(result, before) for key, result in chosen if (before := wanted[key]) is not None]
 
     def figures(self) -> dict[str, Any]:
         """As JSON; a figure that can't be given is null."""
-        found: dict[str, Any] = as_json(
+        return as_json(
             {
                 "joined": self.joined,
                 "only_in_this": self.only_now,
@@ -240,17 +226,12 @@ class Comparison:
                 ],
             }
         )
-        return found
 
 
 def _held(verdict: ResponseVerdict) -> _Before:
-    claims = {(hash(claim.text), claim.span): _PLACE[claim.verdict] for claim in verdict.claims}
+    claims = {(hash(claim.text), claim.span): claim.verdict for claim in verdict.claims}
     numbered = {(hash(claim.text), claim.index): (hash(claim.text), claim.span) for claim in verdict.claims}
     return _Before(verdict.decision, verdict.score, claims, numbered)
-
-
-def _pair(what: str, counts: Mapping[tuple[bool, bool], int]) -> Paired:
-    return Paired(what, counts.get((True, False), 0), counts.get((False, True), 0))
 
 
 def _matrix(counts: Mapping[tuple[Any, Any], int], values: Iterable[Any]) -> dict[str, dict[str, int]]:

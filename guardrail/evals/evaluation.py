@@ -173,7 +173,8 @@ async def aevaluate(
             yield sample
 
     with ExitStack() as stack:
-        told = stack.enter_context(_bar(_length(samples))) if progress else None
+        length = len(samples) if isinstance(samples, Sized) and not isinstance(samples, str) else None
+        told = stack.enter_context(_bar(length)) if progress else None
 
         def take(result: EvaluationResult) -> None:
             if raise_on_failure:
@@ -232,9 +233,7 @@ that was used on that loop can't be given then.
 
 
 def raise_failure(result: EvaluationResult) -> None:
-    """Raises what a result says went wrong: InputError for its sample, JudgeUnavailable if there were claims
-    and none was judged.
-    """
+    """Raises InputError for a sample that went wrong, JudgeUnavailable if no claim of it was judged."""
     if result.verdict is None:
         raise InputError("invalid_sample", f"{result.place}: {result.error}")
     claims = result.verdict.claims
@@ -315,7 +314,7 @@ async def _result_of(sample: Sample | BadSample, check: Check, asked: Asked) -> 
     except GuardrailError as error:
         return EvaluationResult(**told, error=str(error) or type(error).__name__)
     if asked.explain:
-        told["explanation"] = (await explained(verdict, sample.response, asked.explainer)).text
+        told["explanation"] = await explained(verdict, sample.response, asked.explainer)
     return EvaluationResult(**told, verdict=verdict, scores=all_scores(verdict, asked.scores))
 
 
@@ -369,17 +368,9 @@ def _as_samples(
 
 def _row(numbered: tuple[int, Any]) -> Row:
     number, given = numbered
-    fields = {str(key): value for key, value in given.items() if not _is_nan(value)}
-    return Row(f"row {number}", f"row-{number}", 0, fields)
-
-
-def _is_nan(value: Any) -> bool:
-    """What a DataFrame has where there is no value."""
-    return isinstance(value, float) and math.isnan(value)
-
-
-def _length(samples: Samples) -> int | None:
-    return len(samples) if isinstance(samples, Sized) and not isinstance(samples, str) else None
+    is_nan = {key for key, value in given.items() if isinstance(value, float) and math.isnan(value)}
+    fields = {str(key): value for key, value in given.items() if key not in is_nan}
+    return Row(f"row {number}", fields)
 
 
 class _BytesHeld:

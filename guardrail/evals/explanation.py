@@ -8,7 +8,6 @@ contexts', so whoever shows an explanation has to escape it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from guardrail.errors import JudgeError
@@ -30,11 +29,8 @@ _WORDS: Final = {
     Verdict.CONTRADICTED: "contradicted",
     Verdict.UNVERIFIED: "unverified",
 }
-_BEGINNINGS: Final = {
+_BEGINNINGS: Final = {verdict: words.capitalize() for verdict, words in _WORDS.items()} | {
     Verdict.SUPPORTED: "Supported, but not surely",
-    Verdict.PARTIALLY_SUPPORTED: "Supported only in part",
-    Verdict.UNSUPPORTED: "Not in the contexts",
-    Verdict.CONTRADICTED: "Contradicted",
     Verdict.UNVERIFIED: "Not verified",
 }
 
@@ -55,16 +51,6 @@ class Explainer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """``by`` is ``template`` or the explainer's name; ``failure`` says why it is the template after all."""
-
-    text: str
-    by: str
-    failure: str | None = None
-    usage: Usage = field(default_factory=Usage)
-
-
 def explain(verdict: ResponseVerdict) -> str:
     """The reason of a result by template: the same verdict gives the same text."""
     sentences = [result_in_words(verdict)]
@@ -72,29 +58,28 @@ def explain(verdict: ResponseVerdict) -> str:
     sentences += [_about(claim) for claim in told[:_MOST_CLAIMS]]
     more = len(told) - _MOST_CLAIMS
     if more > 0:
-        sentences.append(f"{more} more {_claims(more)} not wholly supported.")
+        sentences.append(f"{more} more {'claim is' if more == 1 else 'claims are'} not wholly supported.")
     return " ".join(sentences)
 
 
 async def explained(
     verdict: ResponseVerdict, response: Response | None = None, explainer: Explainer | None = None
-) -> Explanation:
+) -> str:
     """The reason of a result by ``explainer`` if there is one and it answers, else by template.
 
     An answer of which nothing is in doubt has nothing to put into other words: the explainer isn't asked.
     """
     told = worst_claims(verdict)
     if explainer is None or not told:
-        return Explanation(explain(verdict), "template")
+        return explain(verdict)
     question = response.question if response is not None else ""
     try:
-        text, usage = await explainer.explain(
+        text, _ = await explainer.explain(
             verdict.response_id, question, result_in_words(verdict), told[:_MOST_CLAIMS]
         )
     except JudgeError as error:
-        cause = f"{explainer.name} gave no explanation: {error}"
-        return Explanation(f"{explain(verdict)} (By template; {cause}.)", "template", cause)
-    return Explanation(text, explainer.name, usage=usage)
+        return f"{explain(verdict)} (By template; {explainer.name} gave no explanation: {error}.)"
+    return text
 
 
 def result_in_words(verdict: ResponseVerdict) -> str:
@@ -153,7 +138,3 @@ def quoted(text: str) -> str:
 def one_line(text: str) -> str:
     """``text`` with single blanks, shortened."""
     return shorten(" ".join(text[: 4 * _MOST_CHARS].split()), _MOST_CHARS)
-
-
-def _claims(count: int) -> str:
-    return "claim is" if count == 1 else "claims are"

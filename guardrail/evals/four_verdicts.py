@@ -23,16 +23,17 @@ from guardrail.evals.scores import MEANING, statements, strict_score
 from guardrail.events import ResponseVerdict, Severity, Verdict
 
 _Share = Annotated[float, Field(ge=0.0, le=1.0)]
-_Word = TypeVar("_Word", bound=str)
 
 
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class _Claim(_Model, Generic[_Word]):
+class FourVerdictClaim(_Model):
+    """A claim of the answer."""
+
     claim: str = Field(description="A statement: a part of a claim that has any, else the claim as written.")
-    verdict: _Word
+    verdict: Literal["SUPPORTED", "PARTIALLY_SUPPORTED", "UNSUPPORTED", "CONTRADICTED"]
     evidence: str | None = Field(
         description="Quotes from the contexts, verbatim, one a line; null if there are none."
     )
@@ -40,19 +41,16 @@ class _Claim(_Model, Generic[_Word]):
     severity: Severity = Field(description="How much it costs if the claim is wrong.")
 
 
-class FourVerdictClaim(_Claim[Literal["SUPPORTED", "PARTIALLY_SUPPORTED", "UNSUPPORTED", "CONTRADICTED"]]):
-    """A claim of the answer."""
-
-
-class BinaryClaim(_Claim[Literal["SUPPORTED", "UNSUPPORTED"]]):
+class BinaryClaim(FourVerdictClaim):
     """A claim of the answer, supported or not."""
 
+    verdict: Literal["SUPPORTED", "UNSUPPORTED"]
 
-_ClaimModel = TypeVar("_ClaimModel", FourVerdictClaim, BinaryClaim)
 
+class FourVerdicts(_Model):
+    """One answer."""
 
-class _Verdicts(_Model, Generic[_ClaimModel]):
-    claims: tuple[_ClaimModel, ...]
+    claims: tuple[FourVerdictClaim, ...]
     faithfulness_score: _Share | None = Field(
         description="SUPPORTED / number of claims; null if there are none."
     )
@@ -64,12 +62,10 @@ class _Verdicts(_Model, Generic[_ClaimModel]):
     )
 
 
-class FourVerdicts(_Verdicts[FourVerdictClaim]):
-    """One answer."""
-
-
-class BinaryVerdicts(_Verdicts[BinaryClaim]):
+class BinaryVerdicts(FourVerdicts):
     """One answer, with two verdicts."""
+
+    claims: tuple[BinaryClaim, ...]
 
 
 Output = TypeVar("Output", FourVerdicts, BinaryVerdicts)
@@ -96,18 +92,12 @@ class VerdictsBatch(_Model, Generic[Output]):
 
 
 def four_verdicts(verdict: ResponseVerdict, explanation: str | None = None) -> FourVerdicts:
-    """The prompt's output. ``explanation`` is the overall assessment, by default the one by template.
-
-    Raises ValueError if the verdict was stored without its claims.
-    """
+    """The prompt's output; without ``explanation`` that by template. Raises ValueError without claims."""
     return FourVerdicts.model_validate(_output(verdict, explanation, {each: each.value for each in Verdict}))
 
 
 def binary_verdicts(verdict: ResponseVerdict, explanation: str | None = None) -> BinaryVerdicts:
-    """The output of the binary variant: whatever is not SUPPORTED is UNSUPPORTED, and hallucinated.
-
-    Raises ValueError if the verdict was stored without its claims.
-    """
+    """The same in two verdicts: whatever is not SUPPORTED is UNSUPPORTED, and hallucinated."""
     said = {each: "SUPPORTED" if MEANING[each].binary else "UNSUPPORTED" for each in Verdict}
     return BinaryVerdicts.model_validate(_output(verdict, explanation, said))
 

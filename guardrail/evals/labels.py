@@ -11,15 +11,10 @@ from pydantic import Field
 from guardrail.evals.results import EvaluationResult
 from guardrail.evals.truths import claim_named, latest
 from guardrail.events import ClaimVerdict, Label, LabelSource, Response, Verdict, WireModel
+from guardrail.scoring import DEFAULT_CREDITS
 
 NAME: Final = "faithfulness"
 """Of the scores and annotations; they say how an answer keeps to its documents."""
-_CREDIT: Final[Mapping[Verdict, float]] = {
-    Verdict.SUPPORTED: 1.0,
-    Verdict.PARTIALLY_SUPPORTED: 0.5,
-    Verdict.UNSUPPORTED: 0.0,
-    Verdict.CONTRADICTED: 0.0,
-}
 _NLI: Final = "n_l_i_statement_prompt"
 """What Ragas' Faithfulness calls the prompt that judges statements."""
 
@@ -41,27 +36,24 @@ def to_langfuse(
     score that is sent again with the same time replaces itself. With ``config_id``, that of a score
     configuration, its source is ANNOTATION, which Langfuse refuses without.
     """
-    return [_to_langfuse(label, (traces or {}).get(label.response_id), config_id) for label in latest(labels)]
-
-
-def _to_langfuse(label: Label, trace: TraceOf | None, config_id: str | None) -> dict[str, Any]:
-    score: dict[str, Any] = {
-        "id": identifier(label),
-        "traceId": (trace.trace_id if trace else None) or label.response_id,
-        "name": NAME,
-        "value": label.verdict.value,
-        "dataType": "CATEGORICAL",
-        "metadata": _about(label),
-    }
-    if trace is not None and trace.span_id is not None:
-        score["observationId"] = trace.span_id
-    if (comment := _explanation(label)) is not None:
-        score["comment"] = comment
-    if label.time is not None:
-        score["timestamp"] = label.time.isoformat()
-    if config_id is not None:
-        score |= {"source": "ANNOTATION", "configId": config_id}
-    return score
+    found = []
+    for label in latest(labels):
+        trace_id, span_id = _place(label, traces)
+        score: dict[str, Any] = {
+            "id": identifier(label),
+            "traceId": trace_id,
+            "name": NAME,
+            "value": label.verdict.value,
+            "dataType": "CATEGORICAL",
+            "metadata": _about(label),
+            "observationId": span_id,
+            "comment": _explanation(label),
+            "timestamp": None if label.time is None else label.time.isoformat(),
+            "source": None if config_id is None else "ANNOTATION",
+            "configId": config_id,
+        }
+        found.append({key: value for key, value in score.items() if value is not None})
+    return found
 
 
 def to_openinference(
@@ -71,27 +63,30 @@ def to_openinference(
 
     The members of ``data`` for Phoenix's ``POST /v1/span_annotations`` and ``/v1/trace_annotations``.
     """
-    return [_to_openinference(label, (traces or {}).get(label.response_id)) for label in latest(labels)]
+    found = []
+    for label in latest(labels):
+        trace_id, span_id = _place(label, traces)
+        result = {
+            "label": label.verdict.value,
+            "score": DEFAULT_CREDITS.get(label.verdict),
+            "explanation": _explanation(label),
+        }
+        annotation = {
+            **({"trace_id": trace_id} if span_id is None else {"span_id": span_id}),
+            "name": NAME,
+            "annotator_kind": "HUMAN" if label.source is LabelSource.HUMAN else "CODE",
+            "identifier": identifier(label),
+            "result": {key: value for key, value in result.items() if value is not None},
+            "metadata": _about(label),
+        }
+        found.append(annotation)
+    return found
 
 
-def _to_openinference(label: Label, trace: TraceOf | None) -> dict[str, Any]:
-    result: dict[str, Any] = {"label": label.verdict.value}
-    if label.verdict in _CREDIT:
-        result["score"] = _CREDIT[label.verdict]
-    if (explanation := _explanation(label)) is not None:
-        result["explanation"] = explanation
-    if trace is not None and trace.span_id is not None:
-        place = {"span_id": trace.span_id}
-    else:
-        place = {"trace_id": (trace.trace_id if trace else None) or label.response_id}
-    return {
-        **place,
-        "name": NAME,
-        "annotator_kind": "HUMAN" if label.source is LabelSource.HUMAN else "CODE",
-        "identifier": identifier(label),
-        "result": result,
-        "metadata": _about(label),
-    }
+def _place(label: Label, traces: Mapping[str, TraceOf] | None) -> tuple[str, str | None]:
+    """The trace, and the span of it, that the label is about elsewhere."""
+    known = (traces or {}).get(label.response_id) or TraceOf(response_id=label.response_id)
+    return known.trace_id or label.response_id, known.span_id
 
 
 def to_ragas(labels: Iterable[Label], results: Iterable[EvaluationResult]) -> dict[str, list[dict[str, Any]]]:

@@ -67,10 +67,7 @@ def name_of(path: str | Path) -> str:
 
 
 def lines_of(stream: BinaryIO, name: str = "") -> Iterator[tuple[InputLine, str]]:
-    """As ``read_lines``, each line with its place in the file that is called ``name``.
-
-    Raises DecodeError for a compressed file that is cut short or damaged.
-    """
+    """As ``read_lines``, each with its place in the file ``name``. Raises DecodeError for broken gzip."""
     number = 0
     try:
         for line in read_lines(stream):

@@ -45,17 +45,14 @@ class EvaluationRun(Protocol):
     @property
     def results(self) -> Iterable[EvaluationResult]:
         """In the order of the source."""
-        ...
 
     @property
     def name(self) -> str:
         """What readers know the run by."""
-        ...
 
     @property
     def settings(self) -> Mapping[str, str]:
         """Judge, policy and whatever else made the results."""
-        ...
 
 
 def is_right(result: EvaluationResult) -> bool | None:
@@ -200,10 +197,7 @@ class Worst(Generic[Kept]):
 
 
 class Overview:
-    """The figures of a run. ``add`` takes its results one by one.
-
-    ``worst`` says how many are kept whole: those with the strictest decision, of these the lowest score.
-    """
+    """The figures of a run. The ``worst`` by decision, then score, are kept whole."""
 
     def __init__(self, *, worst: int) -> None:
         self.whole = Slice("all")
@@ -313,7 +307,7 @@ class Overview:
 
     def figures(self) -> dict[str, Any]:
         """All of it as JSON; a figure that can't be given is null."""
-        figures = {
+        figures: dict[str, object] = {
             **self.whole.as_json(),
             "scores": {
                 name: {
@@ -343,8 +337,7 @@ class Overview:
             else None,
             "agreement": None if self.agreement is None else self.agreement.data(),
         }
-        found: dict[str, Any] = as_json(figures)
-        return found
+        return as_json(figures)
 
 
 def named_groups(groups: Mapping[str, Slice]) -> list[Slice]:

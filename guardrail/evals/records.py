@@ -31,8 +31,6 @@ _MODELS: Final[Mapping[bytes, type[EvaluationResult | ResponseVerdict | Label]]]
 ENDS: Final = frozenset({"evaluation.started", "evaluation.completed"})
 """The types of the first and the last line of a results file."""
 _MARKS_OF_ENDS: Final = tuple(f'"{each}"'.encode() for each in ENDS)
-Problem = tuple[str, str]
-"""Where it stands, and what is wrong with it."""
 
 
 def parse_record(value: bytes) -> EvaluationResult | ResponseVerdict | Label | None:
@@ -82,8 +80,8 @@ class Passed:
     failed: int = 0
     """Results without a verdict, because of an error."""
     unreadable: int = 0
-    problems: list[Problem] = field(default_factory=list)
-    """The first of the unreadable."""
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    """Of the first of the unreadable where they stand, and what is wrong with them."""
 
 
 class RecordReader:
@@ -104,25 +102,18 @@ class RecordReader:
             self.refuse(place, error)
             return None
         if isinstance(found, EvaluationResult):
-            return self._of_result(found)
-        if isinstance(found, ResponseVerdict):
-            return self._of_record(found)
-        self.passed.others += other
-        return None
-
-    def _of_result(self, result: EvaluationResult) -> ResponseVerdict | None:
-        self.labels += result.labels
-        self.passed.failed += result.verdict is None
-        return result.verdict
-
-    def _of_record(self, verdict: ResponseVerdict) -> ResponseVerdict | None:
-        if verdict.route == PROOF_ROUTE and is_proof(verdict):
+            self.labels += found.labels
+            self.passed.failed += found.verdict is None
+            return found.verdict
+        if not isinstance(found, ResponseVerdict):
+            self.passed.others += other
+        elif found.route == PROOF_ROUTE and is_proof(found):
             self.passed.proofs += 1
-        elif verdict.id in self._seen:
+        elif found.id in self._seen:
             self.passed.repeated += 1
         else:
-            self._seen.add(verdict.id)
-            return verdict
+            self._seen.add(found.id)
+            return found
         return None
 
     def refuse(self, place: str, error: InputError) -> None:
@@ -133,10 +124,7 @@ class RecordReader:
 
 
 def values_of(stream: BinaryIO, name: str, reader: RecordReader) -> Iterator[tuple[bytes, str]]:
-    """The lines of a file, each with its place; ``reader`` hears of those that are too long.
-
-    Raises DecodeError for a compressed file that is cut short or damaged.
-    """
+    """As ``lines_of``, the lines alone; ``reader`` hears of those that are too long."""
     for line, place in lines_of(stream, name):
         try:
             yield line.whole, place
@@ -161,11 +149,6 @@ class Judged:
 
     verdict: ResponseVerdict
     labels: tuple[Label, ...] = ()
-
-    @property
-    def response_id(self) -> str:
-        """That of the verdict."""
-        return self.verdict.response_id
 
     @property
     def claims(self) -> tuple[ClaimVerdict, ...]:
@@ -227,7 +210,7 @@ def read_labelled(records: Sequence[Path], labels: Sequence[Path] = ()) -> Label
     ]
     found.stray = said.stray(judged)
     found.ambiguous = sum(
-        len(each.labels) for each in found.responses if each.response_id in found.repeated_ids
+        len(each.labels) for each in found.responses if each.verdict.response_id in found.repeated_ids
     )
     return found
 

@@ -66,9 +66,7 @@ class SideDecision(NamedTuple):
 
 
 def decided_by(side: Side | None, verdict: ResponseVerdict) -> tuple[SideDecision, str]:
-    """What the policies of ``side`` decide, and the reason why that can't be known, or ''. Without a side,
-    what was decided, which is always known.
-    """
+    """What ``side`` decides, or was decided without one; and the reason why that can't be known, or ''."""
     if side is None:
         return SideDecision(verdict.policy.name, verdict.decision, verdict.rule, verdict.score), ""
     policy = side.policy_for(verdict)
@@ -80,16 +78,11 @@ def decided_by(side: Side | None, verdict: ResponseVerdict) -> tuple[SideDecisio
         unknown = _HEAD
     elif not found.early and not to_its_end(verdict):
         unknown = _CUT
-    elif not _tells_kinds(verdict) and any(
-        each is not Decision.RELEASE for each in policy.segment_kinds.values()
-    ):
-        unknown = _KINDS
+    elif any(each is not Decision.RELEASE for each in policy.segment_kinds.values()):
+        kinds = verdict.segment_kinds
+        if kinds is None or any(claim.segment >= len(kinds) for claim in verdict.claims):
+            unknown = _KINDS
     return SideDecision(policy.name, found.decision, found.rule, found.score), unknown
-
-
-def _tells_kinds(verdict: ResponseVerdict) -> bool:
-    kinds = verdict.segment_kinds
-    return kinds is not None and all(claim.segment < len(kinds) for claim in verdict.claims)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +98,7 @@ class ChangedResponse:
 
     def as_json(self) -> dict[str, Any]:
         """In JSON, without texts of the answer."""
-        found: dict[str, Any] = as_json(self)
-        del found["claims"]
-        return found
+        return {name: value for name, value in as_json(self).items() if name != "claims"}
 
 
 @dataclass(slots=True)
@@ -251,7 +242,7 @@ class Replay:
 
     def as_json(self) -> dict[str, Any]:
         """Everything in JSON, without texts of answers."""
-        figures: dict[str, Any] = {
+        figures: dict[str, object] = {
             "before": "as recorded" if self.before is None else self.before.name,
             "after": self.after.name,
             "responses": self.responses,
@@ -286,8 +277,7 @@ class Replay:
             ):
                 before, after = self.labelled[truth].decided(decisions)
                 figures[name] = {"before": before, "after": after}
-        found: dict[str, Any] = as_json(figures)
-        return found
+        return as_json(figures)
 
 
 # ------------------------------------------------------------------------------------------ for terminals
@@ -321,11 +311,9 @@ def print_replay(console: Console, replay: Replay, passed: Passed) -> None:
     console.print()
     console.print(_decisions(replay.total))
     changed = Rate(replay.total.changed, replay.compared)
-    _line(
-        console,
-        f"changed {_count(changed)}: {replay.stricter:,} more strictly, {replay.milder:,} more mildly. In "
-        "brackets: 95 % intervals.",
-    )
+    counts = f"{changed.count:,} of {changed.total:,}, {percent(changed)} %"
+    moved = f"{replay.stricter:,} more strictly, {replay.milder:,} more mildly"
+    _line(console, f"changed {counts}: {moved}. In brackets: 95 % intervals.")
     if replay.total.changed:
         for table in (_moves(replay), _rules(replay)):
             console.print()
@@ -347,10 +335,6 @@ def _line(console: Console, text: str, style: str = "") -> None:
 
 def _words(decision: Decision) -> Text:
     return Text(DECISION_WORDS[decision], DECISION_STYLES[decision])
-
-
-def _count(rate: Rate) -> str:
-    return f"{rate.count:,} of {rate.total:,}, {percent(rate)} %"
 
 
 def _table(*columns: str) -> Table:

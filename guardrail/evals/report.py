@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from guardrail import __version__, render
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, install_hint
 from guardrail.evals.agreement import TITLES, WITHHELD, Agreement
 from guardrail.evals.comparison import Changed, Comparison
 from guardrail.evals.overview import WORST, WRONG, EvaluationRun, Overview, Slice, named_groups
 from guardrail.evals.results import EvaluationResult
-from guardrail.evals.statistics import COLUMNS, Estimate, Line, Point, Rate, mean_estimate
-from guardrail.events import ClaimVerdict, Context, Decision, Response, Severity, Span, Verdict
+from guardrail.evals.statistics import COLUMNS, Estimate, Point, Rate, mean_estimate
+from guardrail.events import ClaimVerdict, Context, Decision, Severity, Span, Verdict
 from guardrail.printable import escape_controls, shorten
 from guardrail.render import counted
 
@@ -36,9 +36,8 @@ try:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 except ImportError:
-    raise ConfigError(
-        "the report needs Jinja2, which is not installed; remedy: pip install 'streaming-guardrail[report]'"
-    ) from None
+    message = f"the report needs Jinja2, which is not installed; {install_hint('report')}"
+    raise ConfigError(message) from None
 
 from guardrail.evals import charts  # needs markupsafe
 
@@ -187,9 +186,7 @@ def write_page(
         worst=[shown(result) for result in overview.worst.in_order()],
         misses=[shown(result) for result in overview.misses.in_order()[:_FAULTS]],
         wrongful=[shown(result) for result in overview.wrongful.in_order()[:_FAULTS]],
-        changes=[]
-        if comparison is None
-        else [_change(each) for each in comparison.examples() if each.before],
+        changes=[] if comparison is None else list(map(_change, comparison.examples())),
         groups={name: named_groups(groups) for name, groups in overview.groups.items()},
         most_rows=_MOST_ROWS,
         verdicts=_VERDICT_ORDER,
@@ -354,7 +351,6 @@ def _claim(number: int, claim: ClaimVerdict, contexts: Mapping[str, Context]) ->
 
 
 def _change(change: Changed) -> ChangeShown:
-    assert change.before is not None  # noqa: S101 - the caller has chosen those that have one
     now, before = change.now, change.before
     known = {claim.claim_id: claim for claim in before.verdict.claims} if before.verdict is not None else {}
     claims = tuple(
@@ -362,12 +358,8 @@ def _change(change: Changed) -> ChangeShown:
         for claim in (now.verdict.claims if now.verdict is not None else ())
         if claim.claim_id in known and known[claim.claim_id].verdict is not claim.verdict
     )
-    same = _text_of(now.response) == _text_of(before.response)
+    same = getattr(now.response, "answer", None) == getattr(before.response, "answer", None)
     return ChangeShown(shown(now), None if same else shown(before), before, claims)
-
-
-def _text_of(response: Response | None) -> str | None:
-    return None if response is None else response.answer
 
 
 # ------------------------------------------------------------------------------- all answers
@@ -474,7 +466,11 @@ def _curves(found: Agreement | None) -> AgreementCurves | None:
     styles = dict(zip(found.answers.costs, ("", "second", "third"), strict=True))
     costs = [
         # Of one scale: the cost of letting all wrong answers pass is 1 on each.
-        charts.Curve(styles[miss], f"a miss costs {miss} false alarms", _by_worst(line))
+        charts.Curve(
+            styles[miss],
+            f"a miss costs {miss} false alarms",
+            [Point(x, y / (line[0].y or 1.0)) for x, y in line],
+        )
         for miss, line in found.answers.costs.items()
     ]
     return AgreementCurves(
@@ -487,11 +483,6 @@ def _curves(found: Agreement | None) -> AgreementCurves | None:
         charts.curve(costs, "Cost over the threshold of the score"),
         tuple((style, miss) for miss, style in styles.items()),
     )
-
-
-def _by_worst(line: Line) -> Line:
-    first = line[0].y or 1.0
-    return tuple(Point(x, y / first) for x, y in line)
 
 
 # ------------------------------------------------------------------------------- numbers for people

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _ID_WIDTH: Final = 26
 _MOST_ROWS: Final = 50
+_OF_RESPONSES: Final = ("response_id", "question", "answer", "route", "tenant", "generator_model")
+"""What a data frame has of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,6 @@ class BadSample:
     place: str
     error: str
     """Every field that is wrong, why, and the remedy; quotes nothing of the values."""
-    size: int = 0
-    """About how many bytes it has."""
 
 
 class ScoreValue(WireModel):
@@ -158,7 +158,12 @@ class Evaluation:
     def table(self, rows: int = _MOST_ROWS) -> str:
         """The first ``rows`` results as text for a terminal, one a line, and the mean of each score."""
         names = list(self.summary())
-        lines = [f"{'response':<{_ID_WIDTH}} {'decision':<8} {'claims':>6}" + _cells(names)]
+
+        def cells(values: Iterable[str]) -> str:
+            pairs = zip(values, names, strict=True)
+            return "".join(f"  {value:>{max(5, len(name))}}" for value, name in pairs)
+
+        lines = [f"{'response':<{_ID_WIDTH}} {'decision':<8} {'claims':>6}{cells(names)}"]
         for result in self.results[:rows]:
             verdict = result.verdict
             if verdict is None:
@@ -166,7 +171,7 @@ class Evaluation:
                 continue
             values = [_figure(result.scores[name].value if name in result.scores else None) for name in names]
             told = f"{_cell(verdict.response_id):<{_ID_WIDTH}} {verdict.decision:<8} {len(verdict.claims):>6}"
-            lines.append(told + _cells(values, names))
+            lines.append(told + cells(values))
         if len(self.results) > rows:
             lines.append(f"{len(self.results) - rows:,} more are left out")
         return "\n".join([*lines, *summary_lines(self.summary())])
@@ -210,23 +215,12 @@ def _cell(text: str, width: int = _ID_WIDTH) -> str:
     return shorten(" ".join(escape_controls(text).split()), width)
 
 
-def _cells(values: Iterable[str], names: Iterable[str] | None = None) -> str:
-    values = list(values)
-    widths = [max(5, len(name)) for name in (values if names is None else names)]
-    return "".join(f"  {value:>{width}}" for value, width in zip(values, widths, strict=True))
-
-
 def _flat(result: EvaluationResult) -> dict[str, Any]:
     response, verdict = result.response, result.verdict
     worst = {each.verdict for each in result.labels if each.claim_id is None and each.span is None}
     return {
         "place": result.place,
-        "response_id": response.response_id if response else None,
-        "question": response.question if response else None,
-        "answer": response.answer if response else None,
-        "route": response.route if response else None,
-        "tenant": response.tenant if response else None,
-        "generator_model": response.generator_model if response else None,
+        **{name: getattr(response, name, None) for name in _OF_RESPONSES},
         "decision": str(verdict.decision) if verdict else None,
         "rule": verdict.rule if verdict else None,
         "policy": verdict.policy.name if verdict else None,
@@ -253,9 +247,7 @@ def write_line(stream: BinaryIO, model: BaseModel) -> None:
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """What a results file holds beside its results. ``end`` is where the last whole line of a result
-    ends, in bytes; what follows says that the run is complete, or was cut off in the middle.
-    """
+    """What a results file holds beside results, whose last whole line ends at ``end``, in bytes."""
 
     started: EvaluationStarted | None
     completed: bool
@@ -274,11 +266,9 @@ def read_results(path: str | Path) -> Evaluation:
 
 
 class StoredResults:
-    """A results file as a run to go through, one result at a time and as often as needed.
+    """A results file as a run to go through, as often as needed, with ``labels`` added to the results' own.
 
-    ``labels`` are added to those that the results have, by the id of their response. Without a name of its
-    own the run has the file's. Going through it raises OSError, and DecodeError naming the line that can't be
-    read.
+    Going through it raises OSError, and DecodeError naming the line that can't be read.
     """
 
     def __init__(self, path: str | Path, *, labels: LabelsByResponse | None = None) -> None:
@@ -298,13 +288,10 @@ class StoredResults:
     def __iter__(self) -> Iterator[EvaluationResult]:
         for _, event in _events(self._path):
             if isinstance(event, EvaluationResult):
-                yield self._labelled(event)
-
-    def _labelled(self, result: EvaluationResult) -> EvaluationResult:
-        if result.response is None or not len(self._labels):
-            return result
-        labels = self._labels.of(result.response.response_id, result.labels)
-        return result.model_copy(update={"labels": labels})
+                if event.response is not None and len(self._labels):
+                    labels = self._labels.of(event.response.response_id, event.labels)
+                    event = event.model_copy(update={"labels": labels})
+                yield event
 
 
 def read_run(path: str | Path, take: Callable[[EvaluationResult], None]) -> StoredRun:
@@ -322,14 +309,6 @@ def read_run(path: str | Path, take: Callable[[EvaluationResult], None]) -> Stor
     return StoredRun(started, completed, end)
 
 
-def _lines(path: str | Path) -> Iterator[bytes]:
-    with open_unpacked(path) as stream:
-        try:
-            yield from stream
-        except EOFError:
-            return  # a gzipped file that was cut off
-
-
 def _settings(started: EvaluationStarted) -> dict[str, str]:
     settings = dict(started.settings)
     if started.time is not None:
@@ -343,12 +322,13 @@ def _events(path: str | Path, *, to_go_on: bool = False) -> Iterator[tuple[int, 
     A last line that was cut off is passed over; ``to_go_on``: also one that only lacks its line end, so that
     what is written next begins a line.
     """
-    for number, line in enumerate(_lines(path), start=1):
-        if line.endswith(b"\n"):
-            yield len(line), _event(line, number, path)
-        elif not to_go_on:
-            with suppress(DecodeError):
+    with open_unpacked(path) as stream, suppress(EOFError):  # a gzipped file that was cut off
+        for number, line in enumerate(stream, start=1):
+            if line.endswith(b"\n"):
                 yield len(line), _event(line, number, path)
+            elif not to_go_on:
+                with suppress(DecodeError):
+                    yield len(line), _event(line, number, path)
 
 
 def _event(line: bytes, number: int, path: str | Path) -> Event | None:

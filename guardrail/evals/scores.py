@@ -178,10 +178,6 @@ class _Counted:
     """Claims that count as one statement because their parts could not be judged."""
 
     @property
-    def nothing_checked(self) -> bool:
-        return not self.verdicts and self.left_out > 0
-
-    @property
     def note(self) -> str | None:
         """What a reader of a score over part of the claims has to know."""
         notes = []
@@ -230,12 +226,11 @@ def _severity_weighted(verdict: ResponseVerdict, options: ScoreOptions) -> Score
 
 
 def _of_verdicts(figure: Callable[[Sequence[Verdict], ScoreOptions], float | None], of_nothing: str) -> Score:
-    """The score that ``figure`` gives of the verdicts on the statements alone; ``of_nothing`` is said of an
-    answer without claims."""
+    """The score that ``figure`` gives of statements; ``of_nothing`` is said of an answer without claims."""
 
     def score(verdict: ResponseVerdict, options: ScoreOptions) -> ScoreValue:
         told = _statements(verdict, options)
-        if told.nothing_checked:
+        if not told.verdicts and told.left_out:
             return _undefined(_NONE_CHECKED)
         value = figure(told.verdicts, options)
         return ScoreValue(value=value, reason=told.note if told.verdicts else of_nothing)
@@ -285,25 +280,21 @@ def score_value(
     weights: Mapping[Severity, float] | None = None,
     credits: Mapping[Verdict, float] | None = None,
 ) -> ScoreValue:
-    """The score called ``name`` of one answer. ``ScoreOptions`` says what the others are.
-
-    Raises ValueError for an unknown name or an option out of range.
-    """
-    score = SCORES.get(name)
-    if score is None:
-        raise ValueError(f"score {name!r} is unknown; there are {', '.join(SCORES)}")
-    return score(verdict, ScoreOptions(unverified, scale, formula, weights, credits))
+    """The score called ``name`` of an answer, as ``ScoreOptions`` say. Raises ValueError for a wrong one."""
+    return _score(name)(verdict, ScoreOptions(unverified, scale, formula, weights, credits))
 
 
 def all_scores(
     verdict: ResponseVerdict, names: Iterable[str] = SCORES, options: ScoreOptions | None = None
 ) -> dict[str, ScoreValue]:
     """Several scores of one answer, by name. Raises ValueError for an unknown name."""
-    options = options or ScoreOptions()
-    unknown = [name for name in names if name not in SCORES]
-    if unknown:
-        raise ValueError(f"score {unknown[0]!r} is unknown; there are {', '.join(SCORES)}")
-    return {name: SCORES[name](verdict, options) for name in names}
+    return {name: _score(name)(verdict, options or ScoreOptions()) for name in names}
+
+
+def _score(name: str) -> Score:
+    if name not in SCORES:
+        raise ValueError(f"score {name!r} is unknown; there are {', '.join(SCORES)}")
+    return SCORES[name]
 
 
 def as_binary(verdicts: Iterable[Verdict]) -> list[int]:

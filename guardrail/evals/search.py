@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, product
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 
+from guardrail.evals.agreement import WITHHELD
 from guardrail.evals.aims import Aim, By, Counts
 from guardrail.evals.statistics import Array
 from guardrail.events import ClaimVerdict, Decision, ResponseVerdict, Severity, Verdict
@@ -34,10 +35,9 @@ _PAIRS: Final = 10
 _TAILS: Final = (0.002, 0.005, 0.01, 0.02, 0.98, 0.99, 0.995, 0.998)
 _WEIGHTS: Final = (0.0, 0.125, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)
 _SWEEPS: Final = 20
-_WITHHOLDING: Final = frozenset({Decision.REDACT, Decision.BLOCK})
 _ACTING: Final[dict[By, frozenset[Decision]]] = {
     "flag": frozenset({Decision.FLAG}),
-    "withhold": _WITHHOLDING,
+    "withhold": WITHHELD,
     "block": frozenset({Decision.BLOCK}),
 }
 _DIGITS: Final = 3
@@ -156,17 +156,26 @@ class Search:
     def best(self, aim: Aim, left_out: int | None = None) -> State:
         """The values that serve the aim best on all folds but one, and of equals those nearest the start."""
         state, key = self.start, self._key(self.start, aim, left_out)
+
+        def improve(places: Sequence[int], every: Iterable[Sequence[float | None]]) -> None:
+            nonlocal state, key
+            from_here = state
+            for values in every:
+                tried = list(from_here)
+                for place, value in zip(places, values, strict=True):
+                    tried[place] = value
+                other = tuple(tried)
+                if self._sound(other) and (found := self._key(other, aim, left_out)) < key:
+                    state, key = other, found
+
         for _ in range(_SWEEPS):
             before = key
             for number, knob in enumerate(self.knobs):
-                state, key = self._improved(
-                    state, key, ((number,), ((value,) for value in knob.values)), aim, left_out
-                )
+                improve([number], ([value] for value in knob.values))
             if key < before:
                 continue
             for pair in combinations(range(len(self.knobs)), 2):
-                values = product(*(self._coarse(number, state[number]) for number in pair))
-                state, key = self._improved(state, key, (pair, values), aim, left_out)
+                improve(pair, product(*(self._coarse(number, state[number]) for number in pair)))
             if key >= before:
                 break
         return state
@@ -177,22 +186,6 @@ class Search:
         rules = tuple(map(_with_bounds, self.policy.rules, self._bounds, bounds))
         changed = {"rules": rules, "flag_below": flag, "block_below": block, "weights": weights}
         return Policy.model_validate(self.policy.model_copy(update=changed).model_dump())
-
-    def _improved(
-        self, state: State, key: tuple[float, ...], moves: tuple[Any, Any], aim: Aim, left_out: int | None
-    ) -> tuple[State, tuple[float, ...]]:
-        places, every = moves
-        best, best_key = state, key
-        for values in every:
-            tried = list(state)
-            for place, value in zip(places, values, strict=True):
-                tried[place] = value
-            other = tuple(tried)
-            if self._sound(other):
-                found = self._key(other, aim, left_out)
-                if found < best_key:
-                    best, best_key = other, found
-        return best, best_key
 
     def _key(self, state: State, aim: Aim, left_out: int | None) -> tuple[float, ...]:
         moved = [number for number, value in enumerate(state) if value != self.start[number]]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, overload
 
 import numpy as np
 
@@ -32,8 +32,7 @@ Figure = Callable[[Array, Array, Array], float]
 
 
 class Bin(NamedTuple):
-    """The claims whose probability lies in one stretch: what they weigh, their mean probability, and the
-    share of them that is true."""
+    """The claims of one stretch of probability: their weight, mean probability, and share that is true."""
 
     weight: float
     predicted: float
@@ -145,12 +144,6 @@ def _columns(truths: Array, weights: Array | None) -> tuple[Array, Array]:
     return true, np.ones(len(true)) if weights is None else np.asarray(weights, dtype=float)
 
 
-def mean(values: Sequence[float]) -> float:
-    """The mean of those that are figures; ``nan`` where none is."""
-    found = [value for value in values if not math.isnan(value)]
-    return sum(found) / len(found) if found else math.nan
-
-
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """A figure and its interval, all in 0..1, ``nan`` where the data can't give them."""
@@ -179,6 +172,10 @@ class Rate:
         return Estimate(share, *wilson(self.count, self.total))
 
 
+@overload
+def as_json(value: Mapping[Any, Any]) -> dict[str, Any]: ...
+@overload
+def as_json(value: Any) -> Any: ...
 def as_json(value: Any) -> Any:
     """Figures as reports in JSON have them: dataclasses by their fields, keys as texts, null for ``nan``."""
     if isinstance(value, float) and math.isnan(value):
@@ -235,9 +232,7 @@ def wilson(count: int, total: int) -> tuple[float, float]:
 
 
 def _cells(truths: Array, scores: Array, member: Array, groups: int) -> tuple[Array, Array, Array] | None:
-    """Claims of the same truth and score as one, with their number in each group; None if there are many
-    scores. Verdicts have two, so that a draw is a product of small arrays.
-    """
+    """Claims alike in truth and score as one, counted by group: draws are fast then. None of many scores."""
     levels, level = np.unique(scores, return_inverse=True)
     if len(levels) > _FEW_LEVELS:
         return None
@@ -317,14 +312,14 @@ def precision_recall(wrong: Array, scores: Array) -> Line:
     order = np.argsort(-risk, kind="stable")
     last = np.append(risk[order][1:] != risk[order][:-1], True)
     hits, caught = np.cumsum(wrong[order])[last], (np.arange(len(order)) + 1)[last]
-    return _thinned(hits / wrong.sum(), hits / caught)
+    # At most so many points as a chart can show, the first and the last among them.
+    shown = np.unique(np.linspace(0, len(hits) - 1, min(len(hits), _MOST_POINTS)).astype(int))
+    recall, precision = hits / wrong.sum(), hits / caught
+    return tuple(Point(float(recall[at]), float(precision[at])) for at in shown)
 
 
 def costs_by_threshold(wrong: Array, scores: Array, miss: float) -> Line:
-    """What an answer costs in the mean if all with a score below a threshold are acted on, by threshold.
-
-    ``miss`` is the cost of a wrong answer that isn't; a right one that is costs 1.
-    """
+    """The mean cost of an answer if all below a threshold are acted on: ``miss`` of a miss, 1 in vain."""
     if not len(wrong):
         return ()
     cuts = np.linspace(0.0, 1.0, _CUTS)
@@ -332,9 +327,3 @@ def costs_by_threshold(wrong: Array, scores: Array, miss: float) -> Line:
     acts = value[None, :] < cuts[:, None]
     costs = miss * (~acts & wrong).sum(axis=1) + (acts & ~wrong).sum(axis=1)
     return tuple(Point(float(x), float(y)) for x, y in zip(cuts, costs / len(wrong), strict=True))
-
-
-def _thinned(x: Array, y: Array) -> Line:
-    """At most so many points as a chart can show, the first and the last among them."""
-    at = np.unique(np.linspace(0, len(x) - 1, min(len(x), _MOST_POINTS)).astype(int))
-    return tuple(Point(float(x[each]), float(y[each])) for each in at)

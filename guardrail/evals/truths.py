@@ -46,9 +46,7 @@ _HALF: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ClaimTruth:
-    """What people say of a claim. ``severity`` is a label's if one gives it, else the claim's; ``categories``
-    are the kinds of error that labels name.
-    """
+    """What people say of a claim: its severity, else the claim's own, and the kinds of error."""
 
     claim: ClaimVerdict
     right: bool
@@ -78,9 +76,7 @@ class AnswerTruth:
 def answer_truth(
     claims: Sequence[ClaimVerdict], labels: Iterable[Label], mildest: Verdict = Verdict.PARTIALLY_SUPPORTED
 ) -> AnswerTruth:
-    """The labels of one answer, joined to its claims. ``mildest`` is the mildest verdict of a label that
-    counts as an error.
-    """
+    """The labels of one answer, joined to its claims; labels of ``mildest`` or worse say of an error."""
     errors = ERRORS[mildest]
     saying = [label for label in latest(labels) if label.verdict is not Verdict.UNVERIFIED]
     whole = [label for label in saying if label.claim_id is None and label.span is None]

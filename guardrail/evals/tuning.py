@@ -134,7 +134,12 @@ def tune(
     problems = _too_few(classes, aim)
     for cls, called in ((WRONG, "wrong"), (FAITHFUL, "faithful")):
         if not (classes == cls).any():
-            raise InputError("one_class", _one_class(called, aim, len(responses)))
+            need = aim.needed()[0 if called == "wrong" else 1]
+            raise InputError(
+                "one_class",
+                f"the labels of {len(responses)} answers tell of no {called} one; at least {need} are needed "
+                "for this aim. Label more answers, or look whether --of leaves out what you mean",
+            )
     folds = max(2, min(FOLDS, *(int((classes == cls).sum()) for cls in (WRONG, FAITHFUL))))
     fold = _folds(classes, folds)
 
@@ -193,14 +198,6 @@ def _too_few(classes: Array, aim: Aim) -> list[str]:
     ]
 
 
-def _one_class(called: str, aim: Aim, total: int) -> str:
-    need = aim.needed()[0 if called == "wrong" else 1]
-    return (
-        f"the labels of {total} answers tell of no {called} one; at least {need} are needed for this aim. "
-        "Label more answers, or look whether --of leaves out what you mean"
-    )
-
-
 def _folds(classes: Array, folds: int) -> Array:
     """The fold of each response: as many of each class in each as can be."""
     random = np.random.default_rng(SEED)
@@ -239,10 +236,8 @@ def _gains(classes: Array, ours: Array, base: Array, aim: Aim) -> dict[str, Esti
 
 @dataclass(frozen=True, slots=True)
 class ForShare:
-    """A policy that acts on at most a share of the responses, and on how many each policy acts.
-
-    ``policy`` is the one that was given if no threshold comes closer to the share. ``next`` is what the next
-    higher threshold acts on, None if there is none; it is more than the share.
+    """The policy that comes closest to a share, if not above it, and on how many it acts; ``before``, the
+    given one. ``next``: the next threshold, which acts on more than the share; None if there is none.
     """
 
     policy: Policy
@@ -301,15 +296,6 @@ def for_share(responses: Sequence[Judged], policy: Policy, share: float, by: By)
 # ------------------------------------------------------ the policy as a file, and what is said of it
 
 _WIDTH: Final = 110
-_LEFT_OUT: Final = frozenset({"name", "extends", *RULE_LISTS})
-
-
-def policy_values(policy: Policy) -> dict[str, Any]:
-    """What a configuration file says of the policy: everything that differs from the built-in defaults, and
-    its rules.
-    """
-    given = policy.model_dump(mode="json", exclude_defaults=True, exclude=set(_LEFT_OUT))
-    return {**given, "rules": [rule.line for rule in policy.rules]}
 
 
 def written(
@@ -319,14 +305,18 @@ def written(
     calibration: str | None = None,
     bands: dict[str, dict[str, float]] | None = None,
 ) -> str:
-    """The file's text. ``calibration`` is the name of a file beside it; ``bands`` are the cascade's."""
+    """The file's text: of the policy its rules, and what else differs from the built-in defaults.
+
+    ``calibration`` is the name of a file beside it; ``bands`` are the cascade's.
+    """
     judge: dict[str, Any] = {}
     if calibration is not None:
         judge["calibration"] = calibration
     if bands:
         judge["cascade"] = {"bands": bands}
     values: dict[str, Any] = {"judge": judge} if judge else {}
-    values["policies"] = {policy.name: policy_values(policy)}
+    given = policy.model_dump(mode="json", exclude_defaults=True, exclude={"name", "extends", *RULE_LISTS})
+    values["policies"] = {policy.name: {**given, "rules": [rule.line for rule in policy.rules]}}
     if policy.name != "default":
         values["default_policy"] = policy.name
     body = yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=_WIDTH)

@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, install_hint
 from guardrail.judges.cache import CacheSettings
 from guardrail.log_events import EventLog
 
@@ -26,8 +26,8 @@ try:
     from redis.exceptions import RedisError
 except ImportError as error:
     raise ConfigError(
-        "judge.cache.redis_url: the Redis client is not installed; install it with "
-        "pip install 'streaming-guardrail[redis]', or leave judge.cache.redis_url out"
+        f"judge.cache.redis_url: the Redis client is not installed; {install_hint('redis')}, "
+        "or leave judge.cache.redis_url out"
     ) from error
 
 _log = EventLog(__name__)

@@ -147,7 +147,7 @@ def finished_card(card: Card, verdict: ResponseVerdict, symbols: Symbols, width:
     parts.append(
         Text(one_line(f" {symbols.dot} ".join(facts), 3 * max(1, width - 4), symbols.ellipsis), "dim")
     )
-    return _panel(parts, verdict.decision, verdict.mode, card.response_id, symbols, width)
+    return _panel(parts, verdict, symbols, width)
 
 
 _WIDE: Final = 100
@@ -317,20 +317,18 @@ def _without_blank_lines(text: Text) -> Text:
 
 def _panel(
     parts: Sequence[RenderableType],
-    decision: Decision,
-    mode: str | None,
-    response_id: str,
+    told: ResponseVerdict | FlaggedCase,
     symbols: Symbols,
     width: int,
     subtitle: Text | None = None,
 ) -> Panel:
     """In the colour of the decision, which stands at the head with the id."""
-    style = DECISION_STYLES[decision]
-    words, bold = decided(decision, mode)
+    style = DECISION_STYLES[told.decision]
+    words, bold = decided(told.decision, told.mode)
     title = Text.assemble(
-        (f"{symbols.decisions[decision]} {words}", bold),
+        (f"{symbols.decisions[told.decision]} {words}", bold),
         (f" {symbols.dot} ", style),
-        (one_line(response_id, 40, symbols.ellipsis), "bold"),
+        (one_line(told.response_id, 40, symbols.ellipsis), "bold"),
     )
     return Panel(
         Group(*parts),
@@ -388,10 +386,10 @@ def case_card(
     shown = [claim for claim, _ in wanted]
     rest = [claim for claim in case.claims if claim not in shown]
     if whole and rest:
-        parts.append(_heading(counted(len(rest), "supported claim")))
+        parts.append(Text(counted(len(rest), "supported claim"), "bold dim"))
         parts += [claim_rows(claim, symbols, width, whole=True, said=_said(claim)) for claim in rest]
     if documents:
-        parts.append(_heading(counted(len(case.contexts), "document")))
+        parts.append(Text(counted(len(case.contexts), "document"), "bold dim"))
         parts += _documents_of(case, symbols, cut)
     elif whole and case.contexts:
         parts.append(Text(f"{counted(len(case.contexts), 'document')}: --documents shows them", "dim"))
@@ -403,7 +401,7 @@ def case_card(
         known = f" {dot} ".join(f"{name} {value}" for name, value in about.items() if value is not None)
         parts.append(Text(one_line(known, width - 4, symbols.ellipsis), "dim"))
     told = Text(subtitle, "dim")
-    return _panel(parts, case.decision, case.mode, case.response_id, symbols, width, told)
+    return _panel(parts, case, symbols, width, told)
 
 
 def _said(claim: ClaimVerdict, say: str = "") -> str:
@@ -433,10 +431,6 @@ def _question(case: FlaggedCase, symbols: Symbols, width: int, cut: _Cut, *, who
     if whole:
         return Text(visible(f"Q: {cut.off(case.question)}"), "italic").append_text(cut.left(case.question))
     return Text(one_line(f"Q: {case.question}", width - 4, symbols.ellipsis), "italic")
-
-
-def _heading(words: str) -> Text:
-    return Text(words, "bold dim")
 
 
 def _documents_of(case: FlaggedCase, symbols: Symbols, cut: _Cut) -> list[RenderableType]:

@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
@@ -569,3 +570,14 @@ def test_every_page_can_be_reached_from_the_readme_and_the_index() -> None:
 def test_the_changelog_has_the_version_with_its_date() -> None:
     releases = re.findall(r"^## \[(\d[\w.]+)\] - \d{4}-\d\d-\d\d$", page("../CHANGELOG.md"), re.MULTILINE)
     assert releases[0] == __version__
+
+
+def test_what_is_said_of_installing_works_in_a_checkout() -> None:
+    """The package is not on PyPI: its name is no requirement that pip finds."""
+    told = [*(ROOT / "guardrail").rglob("*.py"), *(ROOT / "consumers").rglob("*.py"), *DOCS.rglob("*.md")]
+    told += [ROOT / "README.md", ROOT / "integrations/mastra/README.md"]
+    from_pypi = re.compile(r"pip install(?: -\S+)*\s+['\"]?streaming-guardrail|streaming-guardrail\[")
+    assert [each for each in told if from_pypi.search(each.read_text("utf-8"))] == []
+    hints = [re.findall(r"install_hint\(['\"](.+?)['\"]\)", each.read_text("utf-8")) for each in told]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    assert {"report", "serve", "otel"} <= {extra for found in hints for extra in found} <= extras.keys()

@@ -27,7 +27,7 @@ from guardrail.evals.formats.rows import (
 )
 from guardrail.evals.formats.traces import is_observation, langfuse_samples, openinference_samples
 from guardrail.evals.formats.values import FORMATS, Fields, Format, Row, missing, named, unread_messages
-from guardrail.evals.lines import BROKEN_GZIP, InputLine, lines_of, open_unpacked
+from guardrail.evals.lines import lines_of, open_unpacked
 from guardrail.evals.records import is_end, parse_record
 from guardrail.evals.results import BadSample, EvaluationResult, Sample
 from guardrail.evals.truths import LabelsByResponse
@@ -65,17 +65,14 @@ def read_samples(path: str | Path, source_format: Format = "auto") -> Iterator[S
     if path.is_dir() and (path / ANSWERS_FILE).is_file():
         path = path / ANSWERS_FILE
     with path.open("rb") as stream:
-        yield from samples_in(stream, path.name, source_format, path)
+        yield from samples_in(stream, path, source_format)
 
 
 def samples_in(
-    stream: BinaryIO, name: str, source_format: Format = "auto", path: Path | None = None
+    stream: BinaryIO, path: Path | None = None, source_format: Format = "auto"
 ) -> Iterator[Sample | BadSample]:
-    """As ``read_samples``, from an open file. ``path`` is beside what RAGTruth's and promptfoo's name."""
-    try:
-        yield from samples_of(read_rows(stream, name), source_format, path)
-    except BROKEN_GZIP as error:
-        raise ConfigError(f"{name or 'stdin'}: broken gzip ({error}); write the file anew") from None
+    """As ``read_samples``, from an open file. ``path`` is None for stdin."""
+    return samples_of(read_rows(stream, path), source_format, path)
 
 
 def samples_of(
@@ -85,9 +82,9 @@ def samples_of(
     rows = iter(rows)
     if source_format == "auto":
         for row in rows:
-            found = None if row.fields is None else recognise(row.fields)
+            found = recognise(row.fields)
             if found is None:
-                yield BadSample(row.place, row.problem or _unknown(row.fields or {}), row.size)
+                yield BadSample(row.place, row.problem or _unknown(row.fields))
             else:
                 source_format, rows = found, chain([row], rows)
                 break
@@ -102,16 +99,10 @@ def samples_of(
         if source_format == "promptfoo":
             read = partial(promptfoo_row, folder=None if path is None else path.parent)
         for row in rows:
-            yield _sample(row, read)
-
-
-def _sample(row: Row, read: RowReader) -> Sample | BadSample:
-    if row.fields is None:
-        return BadSample(row.place, row.problem, row.size)
-    try:
-        return read(row.fields, row.name, row.place)
-    except InputError as error:
-        return BadSample(row.place, str(error), row.size)
+            try:
+                yield BadSample(row.place, row.problem) if row.problem else read(row)
+            except InputError as error:
+                yield BadSample(row.place, str(error))
 
 
 def recognise(fields: Fields) -> Format | None:
@@ -143,12 +134,12 @@ def _ragtruth(path: Path | None) -> RowReader:
     """Reads both forms of RAGTruth; the file of sources only if an answer needs it."""
     sources = cache(read_sources)
 
-    def read(fields: Fields, name: str, place: str) -> Sample:
-        if "source_id" not in fields or "response" not in fields:
-            return lettucedetect_row(fields, name, place)
+    def read(row: Row) -> Sample:
+        if "source_id" not in row.fields or "response" not in row.fields:
+            return lettucedetect_row(row)
         if path is None:
             raise missing("source_info.jsonl", "it can't be found beside stdin; give the file's name")
-        return ragtruth_row(fields, name, place, sources(path))
+        return ragtruth_row(row, sources(path))
 
     return read
 
@@ -180,16 +171,14 @@ def read_labels(path: str | Path) -> LabelsByResponse:
     Raises OSError, DecodeError for a compressed file that is damaged, and ConfigError naming the line that is
     no label.
     """
+    found = LabelsByResponse()
     with open_unpacked(path) as stream:
-        return LabelsByResponse(label for labels in _read(lines_of(stream, str(path))) for label in labels)
-
-
-def _read(lines: Iterator[tuple[InputLine, str]]) -> Iterator[tuple[Label, ...]]:
-    for line, place in lines:
-        try:
-            yield labels_in(line.whole)
-        except DecodeError as error:
-            raise ConfigError(f"{place}: {error}; give one label event a line") from None
+        for line, place in lines_of(stream, str(path)):
+            try:
+                found.add(labels_in(line.whole))
+            except DecodeError as error:
+                raise ConfigError(f"{place}: {error}; give one label event a line") from None
+    return found
 
 
 def labelled(sample: Sample | BadSample, labels: LabelsByResponse) -> Sample | BadSample:

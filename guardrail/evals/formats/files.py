@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import csv
 import io
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from pydantic_core import from_json
 
-from guardrail.errors import ConfigError
-from guardrail.evals.formats.values import Row, kind_of, named
-from guardrail.evals.lines import BOM, MAX_LINE_BYTES, InputLine, read_lines, unpacked
+from guardrail.errors import ConfigError, install_hint
+from guardrail.evals.formats.values import Row, kind_of, named, read_json
+from guardrail.evals.lines import BOM, BROKEN_GZIP, MAX_LINE_BYTES, InputLine, read_lines, unpacked
 
 MAX_DOCUMENT_BYTES: Final = 1024 * 1024 * 1024
 _PARQUET: Final = b"PAR1"
+_HEAD_BYTES: Final = 4096
 _BATCH: Final = 64
 _FEWEST_COLUMNS: Final = 2
 _NOTHING: Final = frozenset({"", "nan", "NaN", "None", "<NA>"})
@@ -39,20 +41,38 @@ _ROWS_UNDER: Final = (
 )
 
 
-def read_rows(stream: BinaryIO, name: str) -> Iterator[Row]:
-    """The rows of a file. ``name`` is its name or "", which tells a table from lines.
+def read_rows(stream: BinaryIO, path: Path | None) -> Iterator[Row]:
+    """The rows of a file, None for stdin. Its name tells a table from lines.
 
-    Rows that can't be read have a problem. Raises ConfigError where the file as a whole can't be.
+    Rows that can't be read have a problem. Raises ConfigError, which names the file, where it can't be read
+    as a whole.
     """
-    buffered: Any = unpacked(stream)
-    if buffered.peek(2)[:2] in (BOM_UTF16_LE, BOM_UTF16_BE):
-        return iter([Row("line 1", "line-1", 1, None, "UTF-16 and not UTF-8; convert the file to UTF-8")])
-    name = name.lower().removesuffix(".gz")
-    if buffered.peek(len(_PARQUET))[: len(_PARQUET)] == _PARQUET:
-        return _parquet(buffered)
-    if name.endswith((".csv", ".tsv")):
-        return _table(buffered)
-    return _json(buffered)
+    try:
+        yield from _rows(unpacked(stream), "" if path is None else path.name.lower().removesuffix(".gz"))
+    except BROKEN_GZIP as error:
+        raise ConfigError(f"{path or 'stdin'}: broken gzip ({error}); write the file anew") from None
+    except ConfigError as error:
+        raise ConfigError(f"{path or 'stdin'}: {error}") from None
+
+
+def _rows(stream: Any, name: str) -> Iterator[Row]:
+    head: bytes = stream.peek(_HEAD_BYTES)[:_HEAD_BYTES]
+    if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return iter([Row("line 1", problem="UTF-16 and not UTF-8; convert the file to UTF-8")])
+    if head.startswith(_PARQUET):
+        return _parquet(stream)
+    if b"\0" in head and not _is_text(head):
+        raise ConfigError("a binary file; give answers as JSON lines, JSON, CSV or Parquet, gzipped or not")
+    return _table(stream) if name.endswith((".csv", ".tsv")) else _json(stream)
+
+
+def _is_text(head: bytes) -> bool:
+    """Whether a file that begins so is UTF-8; its last character may be cut."""
+    try:
+        getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _json(stream: BinaryIO) -> Iterator[Row]:
@@ -61,35 +81,21 @@ def _json(stream: BinaryIO) -> Iterator[Row]:
     first = next(lines, None)
     if first is None:
         return
-    if first.data is None or isinstance(found := _value(first.data), dict):
+    if first.data is None or isinstance(found := read_json(first.data), dict):
         # A document of one line is not a stream of lines: it holds all answers in one object.
         if first.data is not None and isinstance(rows := _rows_in(found), list):
-            yield from _items(rows, first.size)
+            yield from _items(rows)
             return
         yield from map(_line_row, chain([first], lines))
-    elif found is None and _is_line(first.data):
-        yield from map(_line_row, chain([first], lines))
+    elif found is None and first.data != b"{" and not first.data.startswith(b"["):
+        yield from map(_line_row, chain([first], lines))  # a bad line, and no document over many lines
     else:
         yield from _document(first.data + b"\n", stream)
 
 
-def _is_line(data: bytes) -> bool:
-    """Is this a bad line, rather than the beginning of a document over many lines?"""
-    return data != b"{" and not data.startswith(b"[")
-
-
-def _value(data: bytes) -> Any:
-    try:
-        return from_json(data)
-    except ValueError:
-        return None
-
-
 def _line_row(line: InputLine) -> Row:
-    place, name = f"line {line.number}", f"line-{line.number}"
-
     def bad(problem: str) -> Row:
-        return Row(place, name, line.size, None, problem)
+        return Row(f"line {line.number}", problem=problem)
 
     if line.data is None:
         limit = f"{line.size:,} bytes; a line may have {MAX_LINE_BYTES:,}"
@@ -107,7 +113,7 @@ def _line_row(line: InputLine) -> Row:
         )
     if not isinstance(found, dict):
         return bad("no JSON object; give one answer a line")
-    return Row(place, name, line.size, found)
+    return Row(f"line {line.number}", found)
 
 
 def _document(begun: bytes, stream: BinaryIO) -> Iterator[Row]:
@@ -125,14 +131,11 @@ def _document(begun: bytes, stream: BinaryIO) -> Iterator[Row]:
             f"neither JSON lines nor a JSON document: {error}; give one of them, CSV or Parquet"
         ) from None
     rows = _rows_in(found)
-    yield from _items(rows if rows is not None else [found], len(data))
+    yield from _items(rows if rows is not None else [found])
 
 
 def _rows_in(found: Any) -> list[Any] | None:
-    """The rows that a document holds: a list, a list under a known name, or columns.
-
-    None for an object that is a row itself.
-    """
+    """The rows that a document holds: a list, also under a known name, or columns; None of a row itself."""
     if isinstance(found, list):
         return found
     if not isinstance(found, Mapping):
@@ -155,9 +158,7 @@ def _rows_in(found: Any) -> list[Any] | None:
 
 
 def _columns(columns: Mapping[str, Any]) -> list[Any] | None:
-    """Rows of columns of one length: lists, or mappings by the index, as pandas writes a frame. None if they
-    are something else, or the contexts of one answer.
-    """
+    """Rows of columns of one length: lists, or mappings by the index, as pandas writes; None of all else."""
     values = list(columns.values())
     if all(isinstance(each, Mapping) and [*each] == [*values[0]] for each in values):
         values = [list(each.values()) for each in values]
@@ -170,14 +171,12 @@ def _columns(columns: Mapping[str, Any]) -> list[Any] | None:
     return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
 
-def _items(rows: Sequence[Any], size: int) -> Iterator[Row]:
-    each_size = max(1, size // max(1, len(rows)))
+def _items(rows: Sequence[Any]) -> Iterator[Row]:
     for number, found in enumerate(rows, start=1):
-        place, name = f"row {number}", f"row-{number}"
         if isinstance(found, Mapping):
-            yield Row(place, name, each_size, found)
+            yield Row(f"row {number}", found)
         else:
-            yield Row(place, name, each_size, None, f"{kind_of(found)}; give an object for each answer")
+            yield Row(f"row {number}", problem=f"{kind_of(found)}; give an object for each answer")
 
 
 def _table(stream: BinaryIO) -> Iterator[Row]:
@@ -205,7 +204,7 @@ def _table_rows(text: io.TextIOWrapper) -> Iterator[Row]:
         except csv.Error as error:
             number += 1
             problem = f"not valid CSV: {error}; quote cells with line breaks or quotes"
-            yield Row(f"row {number}", f"row-{number}", 1, None, problem)
+            yield Row(f"row {number}", problem=problem)
             if names is None:
                 return
             continue
@@ -213,7 +212,7 @@ def _table_rows(text: io.TextIOWrapper) -> Iterator[Row]:
             names = [cell.strip() for cell in cells]
             if twice := [each for each in names if each and names.count(each) > 1]:
                 problem = f"two columns are called {named(twice[0])}; give each a name of its own"
-                yield Row("head", "head", 1, None, problem)
+                yield Row("head", problem=problem)
                 return
             continue
         if not cells:
@@ -223,15 +222,13 @@ def _table_rows(text: io.TextIOWrapper) -> Iterator[Row]:
 
 
 def _table_row(names: Sequence[str], cells: Sequence[str], number: int) -> Row:
-    place, name, size = f"row {number}", f"row-{number}", sum(map(len, cells)) + 1
+    place = f"row {number}"
     if len(cells) != len(names):
         problem = f"{len(cells)} cells under {len(names)} names; quote cells that hold the delimiter"
-        return Row(place, name, size, None, problem)
+        return Row(place, problem=problem)
     if any("\udc80" <= char <= "\udcff" for cell in cells if not cell.isascii() for char in cell):
-        return Row(place, name, size, None, "not UTF-8; convert the file to UTF-8")
-    return Row(
-        place, name, size, {key: cell for key, cell in zip(names, cells, strict=True) if cell not in _NOTHING}
-    )
+        return Row(place, problem="not UTF-8; convert the file to UTF-8")
+    return Row(place, {key: cell for key, cell in zip(names, cells, strict=True) if cell not in _NOTHING})
 
 
 def _parquet(stream: BinaryIO) -> Iterator[Row]:
@@ -239,18 +236,16 @@ def _parquet(stream: BinaryIO) -> Iterator[Row]:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
     except ImportError:
-        raise ConfigError(
-            "Parquet needs pyarrow, which is not installed; run: pip install 'streaming-guardrail[parquet]'"
-        ) from None
+        message = f"Parquet needs pyarrow, which is not installed; {install_hint('parquet')}"
+        raise ConfigError(message) from None
     if not stream.seekable():
         stream = io.BytesIO(stream.read(MAX_DOCUMENT_BYTES))
     number = 0
     try:
         with ParquetFile(stream) as file:
             for batch in file.iter_batches(batch_size=_BATCH):
-                size = max(1, batch.nbytes // max(1, batch.num_rows))
                 for fields in batch.to_pylist():
                     number += 1
-                    yield Row(f"row {number}", f"row-{number}", size, fields)
+                    yield Row(f"row {number}", fields)
     except ArrowException as error:
         raise ConfigError(f"not a Parquet file that can be read: {error}; write it anew") from None

@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from guardrail.errors import ConfigError, DecodeError, said_wrong
 from guardrail.evals.formats.files import read_rows
@@ -54,14 +53,12 @@ _CONFLICTS: Final = ("conflict", "contradict")
 _FILE: Final = "file://"
 _PROGRAMS: Final = frozenset((".js", ".cjs", ".mjs", ".ts", ".cts", ".mts", ".py"))
 
-RowReader = Callable[[Fields, str, str], Sample]
-"""Fields of a row, the id for an answer without one, its place -> the sample. Raises DecodeError."""
+RowReader = Callable[[Row], Sample]
+"""Raises DecodeError."""
 
 
 def built(
-    fields: Fields,
-    name: str,
-    place: str,
+    row: Row,
     *,
     question: str,
     contexts: list[Context],
@@ -70,12 +67,10 @@ def built(
     metadata: Mapping[str, Any] | None = None,
     **head: Any,
 ) -> Sample:
-    """A sample of these parts; id, route and the like are taken from the row, and so are labels if none are
-    given.
-    """
-    given = first_of(fields, _IDS)[1]
-    response_id = str(given) if isinstance(given, (str, int)) and given != "" else name
-    routed = {key: fields[key] for key in _ROUTES if isinstance(fields.get(key), str)}
+    """A sample of these parts; the row has the id, the route and the like, and labels if none are given."""
+    given = first_of(row.fields, _IDS)[1]
+    response_id = str(given) if isinstance(given, (str, int)) and given != "" else row.name
+    routed = {key: row.fields[key] for key in _ROUTES if isinstance(row.fields.get(key), str)}
     values = {
         "response_id": response_id,
         "question": question,
@@ -86,20 +81,20 @@ def built(
         **head,
     }
     response = _validated(values)
-    said = labels_of(fields, response_id) if labels is None else (labels, ())
-    return Sample(response, said[0], place, said[1])
+    said = labels_of(row.fields, response_id) if labels is None else (labels, ())
+    return Sample(response, said[0], row.place, said[1])
 
 
-def guardrail_row(fields: Fields, name: str, place: str) -> Sample:
+def guardrail_row(row: Row) -> Sample:
     """A ``response`` event, a flagged case, or an object without a type.
 
     Such a plain object has ``answer`` and ``contexts``, which may be mere texts, and any other field of the
-    event. Its id is ``response_id`` or ``id``, else ``name``.
+    event. Its id is ``response_id`` or ``id``, else the row's name.
     """
-    found = dict(fields)
+    found = dict(row.fields)
     kind = found.get("type")
     if kind is None:
-        found = _plain(found, name)
+        found = _plain(found, row.name)
     elif kind == "case.flagged":
         if found.get("omitted"):
             raise DecodeError("case_incomplete", "a flagged case without its documents can't be judged")
@@ -115,8 +110,8 @@ def guardrail_row(fields: Fields, name: str, place: str) -> Sample:
             "unknown_schema", f"field 'schema': this program reads version {SCHEMA_VERSION} only"
         )
     response = _validated(found)
-    labels, unread = labels_of(fields, response.response_id)
-    return Sample(response, labels, place, unread)
+    labels, unread = labels_of(row.fields, response.response_id)
+    return Sample(response, labels, row.place, unread)
 
 
 def _plain(found: dict[str, Any], name: str) -> dict[str, Any]:
@@ -149,14 +144,13 @@ def _validated(values: Mapping[str, Any]) -> Response:
 def _problems(error: ValidationError) -> str:
     """Every field that is wrong and why, the first few of them; quotes no value."""
     found = error.errors(include_url=False, include_context=False)
-    told = [f"{'.'.join(map(str, each['loc']))}: {_problem(each)}" for each in found[:_MOST_PROBLEMS]]
+    told = []
+    for each in found[:_MOST_PROBLEMS]:
+        meant = _MEANT.get(each["type"])
+        problem = said_wrong(each) if meant is None else f"{kind_of(each['input'])}; give {meant}"
+        told.append(f"{'.'.join(map(str, each['loc']))}: {problem}")
     more = len(found) - len(told)
     return "; ".join([*told, *([f"and {more} more"] if more else [])])
-
-
-def _problem(details: ErrorDetails) -> str:
-    meant = _MEANT.get(details["type"])
-    return said_wrong(details) if meant is None else f"{kind_of(details['input'])}; give {meant}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,13 +166,12 @@ class Columns:
     metadata: tuple[str, ...] = ()
     delimiter: str | None = None
 
-    def __call__(self, fields: Fields, name: str, place: str) -> Sample:
+    def __call__(self, row: Row) -> Sample:
         """The sample of a row. Raises DecodeError."""
+        fields = row.fields
         ids = fields.get(self.context_ids)
         return built(
-            fields,
-            name,
-            place,
+            row,
             question=text_of(fields, self.question, required=False),
             contexts=contexts_of(fields, self.contexts, ids, delimiter=self.delimiter),
             answer=text_of(fields, self.answer),
@@ -203,21 +196,22 @@ haystack_row: Final = Columns(
 """A row of a Haystack ``EvaluationRunResult``, from its JSON or its detailed report."""
 
 
-def ragas_row(fields: Fields, name: str, place: str) -> Sample:
+def ragas_row(row: Row) -> Sample:
     """A single-turn sample of Ragas (``EvaluationDataset.to_jsonl``, ``to_csv``, ``to_pandas``)."""
-    if isinstance(unpacked(fields.get("user_input")), list):
+    if isinstance(unpacked(row.fields.get("user_input")), list):
         raise wrong(
             "user_input", [], "a multi-turn sample has no retrieved contexts; give single-turn samples"
         )
-    return _RAGAS(fields, name, place)
+    return _RAGAS(row)
 
 
-def promptfoo_row(fields: Fields, name: str, place: str, folder: Path | None = None) -> Sample:
+def promptfoo_row(row: Row, folder: Path | None = None) -> Sample:
     """A result of promptfoo's output in ``folder``, with the variables and the provider's response.
 
     Its contexts are those that promptfoo graded, which are a ``contextTransform``'s if there is one; else the
     variables'; else the response's.
     """
+    fields = row.fields
     variables = fields.get("vars")
     if not isinstance(variables, Mapping):
         raise wrong("vars", variables, "give promptfoo's output as JSON or JSON lines")
@@ -238,9 +232,7 @@ def promptfoo_row(fields: Fields, name: str, place: str, folder: Path | None = N
         return {key: _file_text(key, value, folder)}
 
     return built(
-        fields,
-        name,
-        place,
+        row,
         question=text_of(read(variables, _QUESTIONS), _QUESTIONS, required=False),
         contexts=contexts_of(read(contexts, _CONTEXTS), _CONTEXTS),
         answer=as_text(output) or "",
@@ -285,14 +277,13 @@ def _file_text(name: str, value: Any, folder: Path | None) -> Any:
     raise DecodeError("invalid_sample", f"{name}: {named(value)} is no text in the results' folder; {remedy}")
 
 
-def lettucedetect_row(fields: Fields, name: str, place: str) -> Sample:
+def lettucedetect_row(row: Row) -> Sample:
     """A sample of LettuceDetect and of RAGTruth in its form: the whole prompt is the context."""
+    fields = row.fields
     answer = text_of(fields, ("answer",))
-    response_id = str(first_of(fields, _IDS)[1] or name)
+    response_id = str(first_of(fields, _IDS)[1] or row.name)
     return built(
-        fields,
-        name,
-        place,
+        row,
         question=text_of(fields, ("question",), required=False),
         contexts=contexts_of(fields, ("context", "prompt")),
         answer=answer,
@@ -303,9 +294,7 @@ def lettucedetect_row(fields: Fields, name: str, place: str) -> Sample:
 
 
 def span_labels(given: Any, response_id: str, answer: str) -> tuple[Label, ...]:
-    """Labelled spans of RAGTruth and LettuceDetect, and one label for the whole answer: that of its worst
-    span, or SUPPORTED without any. Raises DecodeError.
-    """
+    """Labelled spans, and a label for the answer: its worst span's, or SUPPORTED. Raises DecodeError."""
     given = unpacked(given)
     if not isinstance(given, list):
         raise wrong("labels", given, "give a list of {start, end, label}")
@@ -333,16 +322,11 @@ def span_labels(given: Any, response_id: str, answer: str) -> tuple[Label, ...]:
             )
         )
     found = {label.verdict for label in labels}
-    worst = next((each for each in (Verdict.CONTRADICTED, Verdict.UNSUPPORTED) if each in found), None)
-    return (
-        *labels,
-        Label(
-            response_id=response_id,
-            verdict=worst or Verdict.SUPPORTED,
-            source=LabelSource.DATASET,
-            id=f"{response_id}:whole",
-        ),
-    )
+    order = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED)
+    worst = next((each for each in order if each in found), Verdict.SUPPORTED)
+    name = f"{response_id}:whole"
+    whole_answer = Label(response_id=response_id, verdict=worst, source=LabelSource.DATASET, id=name)
+    return (*labels, whole_answer)
 
 
 # ------------------------------------------------------------------------------------------ RAGTruth
@@ -361,21 +345,18 @@ def read_sources(answers: Path) -> Mapping[str, Fields]:
         raise ConfigError(
             f"{path}: {error.strerror}; RAGTruth's answers need {SOURCES_FILE} in the same folder"
         ) from None
-    with stream:
-        return _by_id(read_rows(stream, path.name))
-
-
-def _by_id(rows: Iterable[Row]) -> Mapping[str, Fields]:
     found = {}
-    for row in rows:
-        if row.fields is None:
-            raise ConfigError(f"{SOURCES_FILE} {row.place}: {row.problem}")
-        found[str(row.fields.get("source_id"))] = row.fields
+    with stream:
+        for row in read_rows(stream, path):
+            if row.problem:
+                raise ConfigError(f"{SOURCES_FILE} {row.place}: {row.problem}")
+            found[str(row.fields.get("source_id"))] = row.fields
     return found
 
 
-def ragtruth_row(fields: Fields, name: str, place: str, sources: Mapping[str, Fields]) -> Sample:
+def ragtruth_row(row: Row, sources: Mapping[str, Fields]) -> Sample:
     """An answer with its source and its labelled spans. The route is the kind of task."""
+    fields = row.fields
     source_id = str(fields.get("source_id"))
     source = sources.get(source_id)
     if source is None:
@@ -383,13 +364,11 @@ def ragtruth_row(fields: Fields, name: str, place: str, sources: Mapping[str, Fi
             "invalid_sample", f"source_id: not in {SOURCES_FILE}; give both files of one release"
         )
     answer = text_of(fields, ("response",))
-    response_id = str(fields.get("id", name))
+    response_id = str(fields.get("id", row.name))
     info = source.get("source_info")
     question = info.get("question", "") if isinstance(info, Mapping) else ""
     return built(
-        fields,
-        name,
-        place,
+        row,
         question=question if isinstance(question, str) else "",
         contexts=_contexts(info),
         answer=answer,

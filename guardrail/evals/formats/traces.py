@@ -28,7 +28,7 @@ from guardrail.evals.formats.values import (
     wrong,
 )
 from guardrail.evals.results import BadSample, Sample
-from guardrail.events import Label, Verdict, verdict_said
+from guardrail.events import Label, verdict_said
 
 _QUESTIONS: Final = ("question", "query", "user_input", "input", "prompt", "user_query", "message", "text")
 _ANSWERS: Final = ("answer", "output", "response", "result", "completion", "content", "text", "output_text")
@@ -47,7 +47,6 @@ class _Trace:
 
     trace_id: str
     place: str
-    size: int = 0
     question: str = ""
     answer: str = ""
     retriever_question: str = ""
@@ -65,7 +64,7 @@ class _Trace:
     reranked: list[Any] = field(default_factory=list)
     prompts: list[str] = field(default_factory=list)
     session: str | None = None
-    labels: list[tuple[str, Verdict, str | None, str | None]] = field(default_factory=list)
+    labels: list[Label] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
 
     def sample(self, whence: str) -> Sample:
@@ -81,30 +80,15 @@ class _Trace:
         contexts = distinct(
             context_of(each, None, f"c{at}", f"documents.{at - 1}") for at, each in enumerate(documents, 1)
         )
-        labels = tuple(
-            Label(
-                response_id=self.trace_id,
-                verdict=verdict,
-                category=category,
-                reviewer=reviewer,
-                id=f"{self.trace_id}:{name}",
-            )
-            for name, verdict, category, reviewer in self.labels
-        )
         made = built(
-            {},
-            self.trace_id,
-            self.place,
+            Row(self.place),
+            response_id=self.trace_id,
             question=self.question or self.retriever_question or self.model_question,
             contexts=contexts,
             answer=answer,
-            labels=labels,
+            labels=tuple(self.labels),
             generator_model=self.model,
-            metadata={
-                "trace_id": self.trace_id,
-                "session_id": self.session,
-                **({} if self.root_span is None else {"span_id": self.root_span}),
-            },
+            metadata={"trace_id": self.trace_id, "session_id": self.session, "span_id": self.root_span},
         )
         return replace(made, unread=tuple(self.unread))
 
@@ -113,26 +97,24 @@ def _samples(rows: Iterable[Row], read: Any, whence: str) -> Iterator[Sample | B
     """The traces of all rows. ``read`` adds a row to the traces; rows that it can't read come at once."""
     traces: dict[str, _Trace] = {}
     for row in rows:
-        if row.fields is None:
-            yield BadSample(row.place, row.problem, row.size)
+        if row.problem:
+            yield BadSample(row.place, row.problem)
             continue
         try:
             read(traces, row)
         except InputError as error:
-            yield BadSample(row.place, str(error), row.size)
+            yield BadSample(row.place, str(error))
     for trace in traces.values():
         try:
             yield trace.sample(whence)
         except InputError as error:
-            yield BadSample(trace.place, str(error), trace.size)
+            yield BadSample(trace.place, str(error))
 
 
 def _trace_of(traces: dict[str, _Trace], trace_id: Any, row: Row) -> _Trace:
     if not isinstance(trace_id, str) or not trace_id:
         raise missing("trace id", "give spans with the trace that they belong to")
-    trace = traces.setdefault(trace_id, _Trace(trace_id, row.place))
-    trace.size += row.size
-    return trace
+    return traces.setdefault(trace_id, _Trace(trace_id, row.place))
 
 
 # ------------------------------------------------------------------------------------- OpenInference
@@ -149,7 +131,7 @@ def openinference_samples(rows: Iterable[Row]) -> Iterator[Sample | BadSample]:
 
 
 def _add_spans(traces: dict[str, _Trace], row: Row) -> None:
-    fields = row.fields or {}
+    fields = row.fields
     resources = fields.get("resourceSpans")
     if not isinstance(resources, list):
         try:
@@ -267,15 +249,15 @@ def _add_label(trace: _Trace, name: Any, value: Any, category: Any, reviewer: An
     verdict = verdict_said(value, of_error=is_error)
     if verdict is None:
         trace.unread.append((name, named(as_text(value))))
-    else:
-        texts = [each[:256] if isinstance(each, str) and each else None for each in (category, reviewer)]
-        trace.labels.append((name, verdict, texts[0], texts[1]))
+        return
+    texts = {"category": category, "reviewer": reviewer}
+    said = {key: text[:256] for key, text in texts.items() if isinstance(text, str) and text}
+    label = Label(response_id=trace.trace_id, verdict=verdict, id=f"{trace.trace_id}:{name}", **said)
+    trace.labels.append(label)
 
 
 def _text_in(value: Any, names: tuple[str, ...], depth: int = 0) -> str:
-    """The text that an input or output is: itself, or what it holds under one of ``names``, or in its last
-    message.
-    """
+    """The text that an input or output is, or holds under one of ``names``, or in its last message."""
     value = unpacked(value)
     if isinstance(value, str):
         return value
@@ -341,7 +323,7 @@ def langfuse_samples(rows: Iterable[Row]) -> Iterator[Sample | BadSample]:
 
 
 def _add_observations(traces: dict[str, _Trace], row: Row) -> None:
-    fields = row.fields or {}
+    fields = row.fields
     inner = unpacked(fields.get("observations"))
     trace_id = first_of(fields, ("traceId", "trace_id"))[1]
     if trace_id is None:  # a trace; its observations may be with it

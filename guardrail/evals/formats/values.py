@@ -9,7 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
 from pydantic import ValidationError
@@ -29,16 +29,16 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One record of a file: its fields, or why it has none.
-
-    ``place`` is for messages, ``name`` for the id of an answer that has none, ``size`` in bytes.
-    """
+    """One record of a file: its fields, or the problem why it has none."""
 
     place: str
-    name: str
-    size: int
-    fields: Fields | None
+    fields: Fields = field(default_factory=dict)
     problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """The id of an answer that has none."""
+        return self.place.replace(" ", "-")
 
 
 _KINDS: Final[Mapping[type, str]] = {
@@ -115,7 +115,7 @@ def text_of(fields: Fields, names: tuple[str, ...], *, required: bool = True) ->
     return value
 
 
-def read_json(text: str) -> Any:
+def read_json(text: str | bytes) -> Any:
     """The value that ``text`` is the JSON of, else None."""
     try:
         return from_json(text)
@@ -217,14 +217,11 @@ def context_of(value: Any, given_id: Any, default_id: str, place: str) -> Contex
 
 
 def _unprinted(text: str, place: str) -> Fields:
-    """Haystack's document as it prints itself, escaping nothing. Raises DecodeError if it is cut, or if it is
-    not clear where its text ends.
-    """
+    """Haystack's document as printed, nothing escaped. Raises DecodeError if it is cut or its end unclear."""
     document_id, content, rest = text.removeprefix(_PRINTED[0]).partition(", content: '")
     rest, *after = _AFTER_PRINTED.split(rest)
-    if (
-        not content or len(after) != 1 or rest[100:] == "..."
-    ):  # where it cuts; other libraries' say more than the text
+    # It cuts at 100 characters; what other libraries print says more than the text.
+    if not content or len(after) != 1 or rest[100:] == "...":
         raise wrong(place, text, "a printed document can't be read whole; give the documents' texts")
     return {"id": document_id, "content": rest}
 
@@ -296,14 +293,14 @@ def labels_of(fields: Fields, response_id: str) -> tuple[tuple[Label, ...], tupl
 def unread_messages(unread: Mapping[Unread, int]) -> list[str]:
     """What is said of values that are no labels, a line a field: how many, which, and what is known."""
     fields: dict[str, Counter[str]] = {}
-    for (field, value), count in unread.items():
-        fields.setdefault(_NUMBER.sub("", field), Counter())[value] += count
+    for (name, value), count in unread.items():
+        fields.setdefault(_NUMBER.sub("", name), Counter())[value] += count
     lines = []
-    for field, values in fields.items():
+    for name, values in fields.items():
         shown = ", ".join(f"{value} ({count:,})" for value, count in values.most_common(_MOST_TOLD))
         more = f" and {len(values) - _MOST_TOLD:,} others" if len(values) > _MOST_TOLD else ""
         lines.append(
-            f"{named(field)}: {counted(values.total(), 'value')} not read, which "
+            f"{named(name)}: {counted(values.total(), 'value')} not read, which "
             f"would be labels if they said right or wrong: {shown}{more}; known are {KNOWN_WORDS}"
         )
     return lines

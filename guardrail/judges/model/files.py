@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, install_hint
 from guardrail.frozen import Frozen
 from guardrail.judges.model.settings import SECTION, ClassifierSettings
 
@@ -23,9 +23,7 @@ _HUB_ID: Final = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
 
 def missing_extra(module: str, extra: str) -> ConfigError:
     """The error for a missing library that a classifier needs."""
-    return ConfigError(
-        f"{SECTION}: {module} is not installed; run: pip install 'streaming-guardrail[{extra}]'"
-    )
+    return ConfigError(f"{SECTION}: {module} is not installed; {install_hint(extra)}")
 
 
 def read_json(path: Path) -> dict[str, Any]:

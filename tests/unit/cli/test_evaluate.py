@@ -68,7 +68,10 @@ def test_a_verdict_for_every_line_in_their_order_and_a_table(called: Program, tm
     assert "2,400" in table[5]
     assert table[7].startswith("3 responses: 2 release, 1 ")
     assert " by rule: " in table[8]
-    assert all(len(line) <= 80 for line in table)
+    assert all(len(line) <= 80 for line in [*table[:4], *table[6:]])
+    (wrong,) = (claim for claim in found[1].claims if claim.text == WRONG_CLAIM)
+    assert table[5] == f"  reason  {wrong.reasoning}"  # whole, since no terminal reads it
+    assert len(table[5]) > 80
     assert [each.mode for each in found] == ["stream"] * 3
 
 
@@ -111,6 +114,15 @@ def test_of_stdin_verdicts_go_to_stdout_and_the_table_makes_room(called: Program
     assert {evidence.context_id for claim in found[2].claims for evidence in claim.evidence} == {"c1"}
     assert "response" in done.stderr
     assert "4 responses: 2 release" in done.stderr
+
+
+def test_of_many_lines_that_cannot_be_read_the_first_are_named_and_the_rest_counted(called: Program) -> None:
+    bad = "nope\n" * 300
+    told = called("evaluate", "-", stdin=bad + answer()).stderr.splitlines()
+    assert [line.split(": ")[0] for line in told[:5]] == [f"<stdin> line {n}" for n in range(1, 6)]
+    assert told[5:] == ["295 more answers could not be judged; --out FILE names each"]
+    told = called("evaluate", "-", "--out", "out.jsonl", stdin=bad + answer()).stderr.splitlines()
+    assert told[5:] == ["295 more answers could not be judged; the results in --out say why"]
 
 
 def test_lines_that_cannot_be_read_are_named_and_the_others_judged(called: Program, tmp_path: Path) -> None:

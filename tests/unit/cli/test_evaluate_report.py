@@ -104,6 +104,8 @@ def test_texts_that_look_the_same_on_a_line_count_as_one() -> None:
     told = most_frequent(Counter({"so it goes " * 10 + each: 2 for each in "abcdefgh"}))
     assert len(told) == 1
     assert told[0].plain.startswith("     16 so it goes")
+    (whole,) = most_frequent(Counter({"so it goes " * 10 + "on": 2}), width=200)
+    assert whole.plain == f"      2 {'so it goes ' * 10}on"
 
 
 def test_rules_beyond_those_that_are_counted_are_for_other_reasons() -> None:

@@ -125,4 +125,4 @@ def test_without_jinja2_the_remedy_is_told(program: Program, tmp_path: Path) -> 
     written(tmp_path / "now.jsonl", [result("a")])
     done = program("report", "now.jsonl", before="import sys; sys.modules['jinja2'] = None")
     assert done.returncode == 2
-    assert "pip install 'streaming-guardrail[report]'" in done.stderr
+    assert "pip install '.[report]'" in done.stderr

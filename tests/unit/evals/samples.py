@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from guardrail.evals import BadSample, Sample
@@ -13,7 +14,7 @@ from guardrail.evals.formats import samples_in
 
 def samples(data: bytes | str, name: str = "", source_format: Any = "auto") -> list[Sample | BadSample]:
     raw = data.encode() if isinstance(data, str) else data
-    return list(samples_in(io.BytesIO(raw), name, source_format))
+    return list(samples_in(io.BytesIO(raw), Path(name) if name else None, source_format))
 
 
 def only(data: bytes | str, name: str = "", source_format: Any = "auto") -> Sample:

@@ -82,7 +82,7 @@ def test_a_calibrated_judge_is_left_alone() -> None:
 
 def test_judges_are_calibrated_apart() -> None:
     responses = answers(sharper, judge="local") + [
-        judged(f"x-{each.response_id}", each.claims, each.labels)
+        judged(f"x-{each.verdict.response_id}", each.claims, each.labels)
         for each in answers(level, judge="llm:gpt-4.1-mini")
     ]
     judges = calibrations_of(fit_calibrations(responses)).judges

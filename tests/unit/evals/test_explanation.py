@@ -89,8 +89,7 @@ class Words:
 async def test_an_explainer_puts_it_into_other_words() -> None:
     words, verdict = Words(), response_verdict(doubtful())
     said = await explained(verdict, Response(response_id="r1", question="How long?", answer="…"), words)
-    assert (said.text, said.by, said.failure) == ("It says 30 days, and the terms say 14.", "llm:test", None)
-    assert said.usage.judge_calls == 1
+    assert said == "It says 30 days, and the terms say 14."
     ((response_id, question, result, claims),) = words.asked
     assert (response_id, question, claims) == ("r1", "How long?", [2, 1])
     assert result.startswith("Of 3 claims, 1 is supported")
@@ -98,5 +97,5 @@ async def test_an_explainer_puts_it_into_other_words() -> None:
 
 async def test_nobody_is_asked_about_an_answer_without_doubt() -> None:
     words = Words()
-    assert (await explained(of(S, S), None, words)).by == "template"
+    assert await explained(of(S, S), None, words) == explain(of(S, S))
     assert words.asked == []

@@ -163,7 +163,7 @@ def test_parquet_is_read_in_batches_of_rows(tmp_path: Path) -> None:
 
 def test_parquet_without_its_extra_says_which_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(ConfigError, match=r"pip install 'streaming-guardrail\[parquet\]'"):
+    with pytest.raises(ConfigError, match=r"pip install '\.\[parquet\]'"):
         samples(b"PAR1xxxx")
 
 
@@ -177,6 +177,20 @@ def test_broken_gzip_and_documents_are_errors_of_the_whole_file(data: bytes) -> 
         samples(data)
     with pytest.raises(ConfigError, match="neither JSON lines nor a JSON document"):
         samples(b"{\n nope")
+
+
+@pytest.mark.parametrize("name", ["picture.png", "table.csv"])
+def test_a_binary_file_is_one_error_that_names_it_and_what_is_read(name: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^{name}: a binary file; give answers as JSON lines, JSON, CSV"):
+        samples(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\n" + b"\xff\n" * 10_000, name)
+
+
+def test_a_file_torn_by_a_crash_is_none_that_is_binary() -> None:
+    """A file system may leave zeros where a line was to be; bytes of another encoding have none."""
+    for torn in (b"\0" * 500, b"\xff" * 500):
+        first, last = samples(torn + b"\n" + lines({"answer": "ä", "contexts": ["a"]}).encode())
+        assert isinstance(first, BadSample)
+        assert isinstance(last, Sample)
 
 
 def test_an_unknown_format_is_told_by_its_fields_and_harmless() -> None:
@@ -582,7 +596,7 @@ def test_a_file_that_results_of_promptfoo_may_not_name_is_an_error_of_their_row(
 def test_files_that_results_of_promptfoo_name_are_not_looked_for_without_their_folder() -> None:
     result = {**PROMPTFOO_RESULT, "vars": {"context": f"file://{Path('pyproject.toml').resolve()}"}}
     for path in (None, Path("/output.jsonl")):  # all files are in the root
-        (found,) = samples_in(io.BytesIO(lines(result).encode()), "", "auto", path)
+        (found,) = samples_in(io.BytesIO(lines(result).encode()), path)
         assert "is no text in the results' folder" in (found.error if isinstance(found, BadSample) else "")
 
 

@@ -133,7 +133,7 @@ def test_results_verdicts_and_labels_beside_them_are_joined_by_response(tmp_path
         more.write('{"type": "evaluation.completed"}\n')  # the last line of a results file
     beside, stray = label_of(b.claims[1], U), label_of("nobody", U)
     found = read_labelled([records], [written(tmp_path / "labels.jsonl", [beside, stray])])
-    assert [(each.response_id, each.labels) for each in found.responses] == [
+    assert [(each.verdict.response_id, each.labels) for each in found.responses] == [
         ("a", (inside,)),
         ("b", (beside,)),
     ]
@@ -153,7 +153,7 @@ def test_what_was_not_judged_to_its_end_is_left_out_and_counted(tmp_path: Path) 
         whole.verdict,
     ]
     found = read_labelled([written(tmp_path / "records.jsonl", events)])
-    assert [each.response_id for each in found.responses] == ["a", "c"]
+    assert [each.verdict.response_id for each in found.responses] == ["a", "c"]
     assert (found.cut_short, found.failed, found.repeated) == (2, 1, 1)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict
 
 import numpy as np
@@ -25,7 +24,6 @@ from guardrail.evals.statistics import (
     costs_by_threshold,
     f1,
     mcnemar,
-    mean,
     precision_recall,
     reliability,
 )
@@ -81,12 +79,6 @@ def test_weighted_figures_are_those_of_claims_that_stand_so_often(figure: Figure
     scores = random.integers(0, 12, 60) / 11
     repeated = np.repeat(truths, weights), np.repeat(scores, weights)
     assert figure(truths, scores, weights) == pytest.approx(figure(*repeated, None))
-
-
-@pytest.mark.parametrize(("values", "expected"), [([1.0, math.nan, 3.0], 2.0), ([0.5], 0.5)])
-def test_the_mean_leaves_out_what_is_no_figure(values: Sequence[float], expected: float) -> None:
-    assert mean(values) == expected
-    assert math.isnan(mean([math.nan]))
 
 
 def test_average_precision_by_hand() -> None:

@@ -296,7 +296,7 @@ def test_without_any_documents_the_messages_of_the_prompt_are_the_context() -> N
 def test_a_table_of_observations_holds_objects_as_texts() -> None:
     table = io.StringIO()
     pd.DataFrame([{**FOUND, "metadata": "{}"}, {**ROOT, "metadata": "{}"}]).to_csv(table, index=False)
-    (found,) = samples_in(io.BytesIO(gzip.compress(table.getvalue().encode())), "observations.csv.gz")
+    (found,) = samples_in(io.BytesIO(gzip.compress(table.getvalue().encode())), Path("observations.csv.gz"))
     assert isinstance(found, Sample)
     assert told(found) == ("How much?", DOCUMENTS, "It costs 49 euros.")
 

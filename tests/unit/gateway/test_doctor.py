@@ -117,7 +117,7 @@ def test_where_its_packages_are_missing_they_are_named(tmp_path: Path) -> None:
             env=environment(),
             check=False,
         )
-        assert "pip install 'streaming-guardrail[serve]'" in " ".join((done.stdout + done.stderr).split())
+        assert "pip install '.[serve]'" in " ".join((done.stdout + done.stderr).split())
         assert "Traceback" not in done.stderr
 
 

@@ -1,7 +1,7 @@
 """The PyTorch path, on models of a few thousand random weights: the judge sees what the model says.
 
 torch is some gigabytes and no part of the test extra: without it these are skipped, and say so. To run them:
-pip install 'streaming-guardrail[classifier-torch,test]'.
+pip install '.[classifier-torch,test]'.
 """
 
 from __future__ import annotations
