@@ -46,7 +46,7 @@ from guardrail.figures.calculation import (
     says_calculated,
     says_it_calculates,
 )
-from guardrail.figures.comparing import compares, compares_two, contest
+from guardrail.figures.comparing import compares, compares_two, contest, limited
 from guardrail.figures.conflicts import (
     FRAME_SAID,
     Frame,
@@ -348,6 +348,15 @@ def _with_comparison(about: _Compared, checks: Sequence[FigureCheck]) -> Sequenc
     return [replace(c, state=State.DERIVED, operands=both) if follows(c) else c for c in checks]
 
 
+def _with_limits(about: _Compared, checks: Sequence[FigureCheck]) -> Sequence[FigureCheck]:
+    """What the claim calls unlimited has a figure in the sources, which may be of another group or time."""
+    if (found := limited(about.claim, about.source, about.near)) is None:
+        return checks
+    start, end, number, figure = found
+    said = Figure(Kind.NUMBER, about.claim.text[start:end], start, end)
+    return sorted((*checks, FigureCheck(said, State.UNCHECKED, 1.0, number, figure)), key=_start)
+
+
 def _with_opening_days(about: _Compared, checks: Sequence[FigureCheck]) -> Iterator[FigureCheck]:
     """The days on which something is open tell those on which it is closed, where one sentence alone tells:
     of "open from Tuesday to Sunday" it is closed on Mondays, and not on Sundays."""
@@ -454,6 +463,7 @@ _REVISIONS: Final[Sequence[Callable[[_Compared, Sequence[FigureCheck]], Iterable
     _with_inputs,
     _with_exchanges,
     _with_comparison,
+    _with_limits,
     _with_opening_days,
     _with_owners,
     _with_formulas,

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from guardrail.evidence.tokens import term_of
-from guardrail.figures.agreement import base, dimension, same_rate
+from guardrail.evidence.tokens import STOP_TERMS, term_of, terms_of, words
+from guardrail.figures.agreement import agrees, base, dimension, same_rate
 from guardrail.figures.model import Day, Figure, Kind
 from guardrail.figures.source import MANY, FigureSource, Sentence
 from guardrail.figures.tables import COMPARATIVES, PRICING, SUPERLATIVES, alternatives, same_currency
@@ -28,12 +28,35 @@ _MOST: Final = re.compile(
     rf"(?<!\bat )\b(?:(?P<end>most|least)\s(?P<of>{alternatives(OF_MOST)})|{alternatives(SUPERLATIVES)})\b",
     re.IGNORECASE,
 )
+_OF_TWO: Final = re.compile(
+    rf"\bthe\s(?P<more>more\s|less\s)?(?P<word>{alternatives(COMPARATIVES)})\s"
+    r"(?:of (?:the two|both)|one|option|choice|offer)\b",
+    re.IGNORECASE,
+)
+_UNLIMITED: Final = re.compile(
+    r"\b(?:unlimited|limitless|without (?:any )?limits?|any number of"
+    r"|(?:no|isn't any|is not any) (?:upper )?(?:limit|cap|maximum)"
+    r"|as (?:many|much|often)\b(?P<of>[\w ]{0,30}?) as (?:you|they|one) (?:like|want|wish|please))",
+    re.IGNORECASE,
+)
+_ONE_OF: Final = re.compile(r"\b(?:one of|among|some of) (?:our |its |their |the )?$", re.IGNORECASE)
+_ALONE: Final = re.compile(r"(?:most|least)$", re.IGNORECASE)
+_GROUP_ENDS: Final = re.compile(r"\b(?:is|are|was|were|costs?|takes?|of|in|at|on|for|by|with)\b|[,.;:]")
+_NO_LIMIT: Final = re.compile(
+    rf"{_UNLIMITED.pattern}|\b(?:without (?:an? |any )?(?:limit|cap|restriction)|no (?:restrictions?|maximum)"
+    r"|(?:not|n't|no longer|never) (?:restricted|limited|capped)|unrestricted|abolished|lifted|flat rate"
+    r"|any number|however (?:many|much)|as (?:often|long|many|much) as|all (?:you|they) (?:like|want))\b",
+    re.IGNORECASE,
+)
+"""What a source may say where there is no limit."""
 _THAN: Final = re.compile(r"\bthan\b", re.IGNORECASE)
 _ON_SIDE: Final = re.compile(r"\s(?:for|with|on|by|from)\s(?=[^.;:,]{1,50}\Z)", re.IGNORECASE)
 _NONE: Final = re.compile(r"\b(?:none|no other|nothing|nobody|no one)\b", re.IGNORECASE)
 _WITH: Final = re.compile(r"\b(?:compared (?:with|to)|unlike)\b([^,;]{1,80})[,;]", re.IGNORECASE)
 _REACH: Final = 60  # characters from a comparative to "than"
 _STOP: Final = re.compile(r"[;:]|,\s|\b(?:but|because|while|whereas|although|so|and|which)\b", re.IGNORECASE)
+_AMOUNT: Final = frozenset(map(term_of, ("number", "amount", "quantity", "limit")))
+_SAYING: Final = frozenset(map(term_of, (*PRICING, "take", "last", "weigh", "measure", "have", "include")))
 _PRICED: Final = frozenset(map(term_of, PRICING))
 _NEAR: Final = 6  # sentences
 _CENTRES: Final = 2  # of them, beside which others are looked at
@@ -41,6 +64,7 @@ _BESIDE: Final = 3
 _FIELDS: Final = 2  # semicolons of a line that tells a record
 _ANY: Final = "any"
 _CLOCK: Final = "clock"
+_COUNTED: Final = 3  # words behind a figure that say what it counts
 _NEXT: Final = 24  # characters behind "the most" that say of what
 _FEWEST: Final = 2  # others, that one is the most of
 
@@ -74,7 +98,7 @@ _Share = tuple[float, int, int]
 
 def compares(text: str) -> bool:
     """Whether a text may compare: cheaper than to look."""
-    return _MOST.search(text) is not None or _WORDS.search(text) is not None
+    return any(each.search(text) for each in (_MOST, _WORDS, _UNLIMITED))
 
 
 def compares_two(claim: Sentence) -> bool:
@@ -86,12 +110,15 @@ def contest(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Conte
     """The comparison of a claim, if it makes one that figures of the sources decide."""
     said = _sides(claim)
     if said is None:
-        most = _MOST.search(claim.text)
-        if most is None or claim.denials % 2:
+        most = _OF_TWO.search(claim.text) or _MOST.search(claim.text)
+        if most is None or claim.denials % 2 or _ONE_OF.search(claim.text, 0, most.start()):
             return None
         first = _terms(claim, 0, most.start()) or _terms(claim, most.end(), len(claim.text))
-        ways = _ways_of_most(most)
-        return _among_all(claim, most.span(), ways, first, source, near)
+        if most.re is _OF_TWO:
+            ways: Mapping[str, int] = _ways([*(most["more"] or "").split(), most["word"]])
+        else:
+            ways = _ways_of_most(most)
+        return _among_all(claim, most.span(), ways, first - _SAYING, source, near)
     start, end, ways, first, second, *_ = said
     if _NONE.search(claim.text, 0, start):  # "none is heavier than A": that is the heaviest
         return _among_all(claim, (start, end), ways, second, source, near)
@@ -115,6 +142,46 @@ def contest(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Conte
         return None
     one, other, so, sure = decided[0]
     return Contest(start, end, one.figure, other.figure, one.number, so, sure and len(decided) == 1)
+
+
+def _of_one_sort(mine: _Held, other: _Held, telling: frozenset[int]) -> bool:
+    """Whether another thing has a word of the one's name ("plan"), or stands beside it in its sentence."""
+    if mine.number == other.number:
+        return not mine.scope.isdisjoint(other.scope)
+    return not telling.isdisjoint(other.scope - _SAYING)
+
+
+def limited(
+    claim: Sentence, source: FigureSource, near: Sequence[int]
+) -> tuple[int, int, int, Figure] | None:
+    """Where a claim says that there is no limit to what the sources have a figure for, the sentence with it,
+    and the figure; None where a sentence near says what the claim says."""
+    said = _UNLIMITED.search(claim.text)
+    if said is None or (claim.denials - Sentence(said[0]).denials) % 2:
+        return None
+    stop = _STOP.search(claim.text, said.end())
+    behind = claim.text[said.end() : stop.start() if stop else None]
+    begun = claim.text[_begun(claim, said.start()) : said.start()]
+    # "as many books as you like", "unlimited storage", "storage is unlimited"
+    of = _naming(said["of"] or "")[:2] or _naming(behind)[:2] or _naming(begun)[-2:]
+    told = [number for number in near[:_NEAR] if not source.terms(number).isdisjoint(of)]
+    if any(_NO_LIMIT.search(source.texts[number].text) for number in near[:_NEAR]):
+        return None
+    for number in told:
+        sentence = source.sentence(number)
+        for figure in sentence.figures[:MANY]:
+            behind = " ".join(sentence.text[figure.end : figure.end + _NEXT].split()[:_COUNTED])
+            clause = behind.partition(",")[0] if figure.kind in (Kind.NUMBER, Kind.QUANTITY) else ""
+            if figure.bound.direction < 0 and figure.kind not in (Kind.DATE, Kind.TIME):
+                clause = sentence.text[: figure.end].rpartition(";")[2] + " " + clause
+            if not figure.name and not terms_of(clause).isdisjoint(of):
+                return said.start(), said.end(), number, figure
+    return None
+
+
+def _naming(text: str) -> list[int]:
+    """The terms of the words that may name what there is no limit to."""
+    return [term for _, term, _ in words(text) if term not in STOP_TERMS and term not in _AMOUNT]
 
 
 def _all_held(source: FigureSource, near: Sequence[int]) -> Iterator[_Held]:
@@ -325,9 +392,16 @@ def _among_all(
     near: Sequence[int],
 ) -> Contest | None:
     """ "A is the cheapest": against all figures of the sort that sentences say the same of. ``span`` is where
-    the claim says so, ``first`` what it says it of."""
-    held = list(_all_held(source, near))
-    for measure in dict.fromkeys(measure_of(each.figure) for each in held):
+    the claim says so, ``first`` what it says it of. Against one other thing alone it is decided only where it
+    is plain what is compared, and that A isn't so; there may be more of them."""
+    held, word = list(_all_held(source, near)), claim.text[span[0] : span[1]].casefold()
+    measures = dict.fromkeys(measure_of(each.figure) for each in held)
+    plain = len([each for each in measures if way_of(ways, each)]) == 1 and (
+        _ANY not in ways or (_PRICED & claim.terms and "money" in measures)
+    )
+    behind = _GROUP_ENDS.split(claim.text[span[1] : span[1] + _NEXT])[0]
+    group = frozenset[int]() if word.endswith("than") else _terms(claim, span[1], span[1] + len(behind))
+    for measure in measures:
         way = way_of(ways, measure)
         alike = [each for each in held if measure_of(each.figure) == measure] if way else []
         telling = first & frozenset[int]().union(*(each.scope for each in alike))
@@ -335,14 +409,24 @@ def _among_all(
         if own is None:
             continue
         mine = own[1]
+        if _ALONE.search(word) and not group <= mine.said:
+            continue  # "the most popular", whatever it costs
+        if any(word in source.texts[n].text.casefold() and telling <= source.terms(n) for n in near[:_NEAR]):
+            return None  # a source says so, or says why not
         others = [e for e in alike if not telling <= e.scope and _comparable(mine.figure, e.figure)]
+        others = [e for e in others if group & mine.said <= e.said]
         # A row of a table has other things of the same one beside it.
         others = [e for e in others if e.number != mine.number] or others
-        if len(others) < _FEWEST:
+        if not others:
             continue
         best = max(others, key=lambda e: way * (size_of(e.figure) or 0.0))
         so = way * ((size_of(mine.figure) or 0.0) - (size_of(best.figure) or 0.0)) >= 0
+        one_other = len(others) < _FEWEST
+        if one_other and (so or not plain or not _of_one_sort(mine, best, telling)):
+            continue
         of = _terms(claim, span[1], span[1] + _NEXT) if _ANY in ways else frozenset[int]()
-        if so or _alike(mine, best, of):
-            return Contest(*span, mine.figure, best.figure, mine.number, so, sure=True)
+        told = any(agrees(figure, mine.figure) for figure in claim.figures)
+        if so or told or _alike(mine, best, of):
+            sure = not one_other or mine.number == best.number
+            return Contest(*span, mine.figure, best.figure, mine.number, so, sure=sure)
     return None

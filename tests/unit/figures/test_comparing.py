@@ -16,6 +16,12 @@ MOWERS = (
     "Filling takes 50 minutes for the V2, 40 minutes for the V4.",
 )
 LIFTS = ("The east lift takes 9 minutes, the west lift 14 minutes.",)
+ROOMS = ("The garden room costs 80 euros a night and the tower room costs 95 euros a night.",)
+APART = ("The garden room costs 80 euros.", "The tower room costs 95 euros.", "Breakfast costs 9 euros.")
+HELD = (
+    "The old chest is our cheapest one, at 90 euros.",
+    "The new chest, which nobody can order, is 70 euros.",
+)
 STONES = ("The mill dates from 1780.", "The chapel dates from 1655.")
 
 
@@ -38,6 +44,9 @@ def states(claim: str, sources: tuple[str, ...]) -> list[str]:
         ("Compared with the east lift, the west lift is faster.", LIFTS),
         ("The mill is older than the chapel.", STONES),
         ("The mill of 1780 is older than the chapel of 1655.", STONES),
+        ("The garden room costs the most.", ROOMS),
+        ("The tower room is the cheaper of the two.", ROOMS),
+        ("The garden room is the more expensive option.", ROOMS),
     ],
 )
 def test_what_is_turned_is_in_conflict(claim: str, sources: tuple[str, ...]) -> None:
@@ -56,10 +65,34 @@ def test_what_is_turned_is_in_conflict(claim: str, sources: tuple[str, ...]) -> 
         ("The chapel is more beautiful than the mill.", STONES),
         ("The Otter is cheaper than the ferry.", RAFTS),
         ("The Heron raft is more stable than the Otter raft.", RAFTS),
+        ("The garden room is the cheapest, and the tower room costs the most.", ROOMS),
+        ("The tower room is the most popular.", ROOMS),
+        ("The garden room is one of the most expensive.", ROOMS),
+        ("The old chest is the cheapest.", HELD),
     ],
 )
 def test_what_is_so_or_can_not_be_told_is_not(claim: str, sources: tuple[str, ...]) -> None:
     assert not {"conflict", "unchecked"} & set(states(claim, sources))
+
+
+def test_of_one_other_thing_elsewhere_nothing_is_sure() -> None:
+    assert states("The tower room is the cheapest.", APART[:2]) == ["unchecked"]
+    assert states("The garden room is the most expensive.", (APART[0], APART[2])) == []
+
+
+@pytest.mark.parametrize(
+    ("claim", "sources", "states_"),
+    [
+        ("Boats may have an unlimited number of guests.", ["A boat may have 6 guests."], ["unchecked"]),
+        ("Take as many towels as you like.", ["Each guest has up to two towels."], ["unchecked"]),
+        ("There is no limit on transfers.", ["Transfers are limited to 900 euros a day."], ["unchecked"]),
+        ("Guests are not unlimited.", ["A boat may have 6 guests."], []),
+        ("Towels are unlimited.", ["There were 6 towels in the room.", "Towels are not restricted."], []),
+        ("Calls are unlimited.", ["Calls to Norway cost 9 cents a minute."], []),
+    ],
+)
+def test_what_has_a_figure_may_be_limited(claim: str, sources: tuple[str, ...], states_: list[str]) -> None:
+    assert states(claim, sources) == states_
 
 
 @pytest.mark.parametrize(
