@@ -173,17 +173,21 @@ def statements_in(text: str) -> list[str]:
 
 
 def _cut(words: Words, deepest: int = 8) -> list[Words]:
+    if not words or not deepest:
+        return [words]
     s = _Clause(words)
-    if deepest and (found := re.search("[cb](,[sbPp][^,;]+),", s.kinds)):  # and, if that is so, does that
+    if found := re.search("[cb](,[sbPp][^,;]+),", s.kinds):  # and, if that is so, does that
         start, end = found.span(1)
         return _cut([*words[:start], *words[end + 1 :], *words[start:end]], deepest - 1)
-    if deepest and (lead := _lead(s)):
+    if lead := _lead(s):
         pieces = _cut(words[lead:], deepest - 1)
         about = _Clause(words[lead:]).subject
         if len(pieces) > 1:
             return [[*words[:lead], *each] if each[: len(about)] == about else each for each in pieces]
-    asks = words and _verb(words[0].lower()) and re.match(".[PpatdTj]", s.kinds)
-    for rule in _RULES if words and deepest and not asks else ():
+    if ":" in words[: s.verb]:
+        return [words]
+    asks = _verb(words[0].lower()) and re.match(".[PpatdTj]", s.kinds)
+    for rule in () if asks else _RULES:
         pieces = rule(s)
         if pieces and all(_Clause(each).whole or each == words for each in pieces):
             cut = ([piece] if piece == words else _cut(piece, deepest - 1) for piece in pieces)
@@ -234,7 +238,7 @@ def _kinds(words: Words) -> str:
     """The letters of the words: F for the verb of each clause, where it is no auxiliary."""
     late = (at and words[at - 1] == "," and word in _W["late"] for at, word in enumerate(words))
     kinds = "".join("b" if each else _kind(words[at], at) for at, each in enumerate(late))
-    if kinds[:1] == "j" and words[0][-2:] == "ly" and words[1:2] != [","]:
+    if kinds[:1] == "j" and words[0][-2:] == "ly" and kinds[1:2] in {"I", "H", "M"}:
         kinds = "n" + kinds[1:]  # Monopoly
     kinds = "".join(
         "s" if kind == "P" and words[at] in _W["past_facts"] and _FINITE.match(kinds, at + 1) else kind
@@ -280,13 +284,13 @@ def _phrase(s: _Clause) -> Words:
 def _lead(s: _Clause) -> int:
     """How many words say for when, where or for what purpose the rest holds; 0 if none do."""
     at = s.words.index(",") + 1 if "," in s.words[1:] else 0
-    if (
-        not re.match("(?!PG)[PpTs]", s.kinds[:at])
-        or re.search("[cbo;]", s.kinds[:at])
-        or _tells(s.words[: at - 1])
-    ):
+    gone = s.words[0].lower() in {"after", "before"} and s.kinds[1:2] == "G"
+    told = gone or _tells(s.words[: at - 1])
+    if told or not re.match("[PpTs]", s.kinds[:at]) or re.search("[bo;]", s.kinds[:at]):
         return 0
     rest = _Clause(s.words[at:])
+    if not rest.verb or _verb(rest.words[0].lower()) == "B" or rest.kinds[0] in "cbo":
+        return 0
     return at if rest.whole and rest.verb < len(rest.words) else 0
 
 
@@ -301,6 +305,8 @@ def _fronted(s: _Clause) -> list[Words]:
     at = s.words.index(",") if "," in s.words[1:] else 0
     said, rest, front = s.words[:at], _Clause(s.words[at + 1 :]), s.kinds[:at]
     first = said[0].lower() if said else ""
+    if re.match("[cbo]", rest.kinds):
+        return []
     if _tells(said):
         return [_named(said[1:], rest), _named(rest.words, _Clause(said[1:]))]
     if re.match("PG.", front) and first in {"after", "before"}:
@@ -332,9 +338,11 @@ def _tells(said: Words) -> bool:
 def _named(words: Words, beside: _Clause) -> Words:
     """A clause with the subject of the one beside it in place of its pronoun."""
     first, name = words[0].lower(), beside.subject
-    if not name or "," in name or _kind(name[0].lower(), 1) in "iY":
+    if not name or "," in name or _kind(name[0].lower(), 1) in "iYR" or "g" in beside.kinds[: len(name)]:
         return words
-    if (first in {"they", "their"}) != _plural(name):
+    if (first in {"they", "their"}) != _plural([*name[:-1], name[-1].lower()]):
+        return words
+    if first == "it" and {"to", "that"} & {*words}:  # which may stand for what follows
         return words
     if name[0].lower() in {"a", "an"}:
         name = ["the", *name[1:]]
@@ -354,6 +362,8 @@ def _dependent(s: _Clause) -> list[Words]:
         if said[0] in {"before", "after"} and s.kinds[at + 1] == "G" and s.past:
             return [left, [*s.subject, s.does(said[1], s.subject), *said[2:]]]
         told = said[2:] if said[:2] == ["so", "that"] else said[1:]
+        if s.words[at - 1] in _W["as_one"] or (at == s.verb + 1 and s.kinds[s.verb] == "I"):
+            continue  # only when; this is because
         if len(told) < len(said) - 1 or (_tells(said) and (said[0] != "while" or _Clause(told).past)):
             return [left, _named(told, _Clause(left))]
     return []
@@ -397,12 +407,15 @@ def _joined(s: _Clause) -> list[Words]:
 def _added(left: _Clause, right: Words, kinds: str, joint: re.Match[str], alone: bool) -> list[Words]:
     """What stands behind a joint, as sentences; none if it is part of what stands before."""
     begins, own = re.match(rf"j*[IHMF]|{_PARTICIPLE}", kinds), _MAIN.match(kinds)
-    if own and not begins and (joint[2] != "," or ",c" in kinds) and _SUBJECT.fullmatch(own[1]):
+    series = ",c" in kinds and kinds[0] not in "Gs"
+    if own and not begins and (joint[2] != "," or series) and _SUBJECT.fullmatch(own[1]):
         sure = (
             joint[1] or _kind(right[own.end(1)], 1) not in "Ev" or re.match("[atdiYjNX]", kinds[own.end() :])
         )
         return [_named(right, left)] if sure else []
     of_both = left.end == len(left.words) and not re.match("j*[IHM]", kinds)
+    if begins and kinds[0] in "Ee" and not left.aux and "T" in left.kinds[left.end :]:
+        return []  # they are allowed to come and cut it
     if alone or of_both or (joint[2] == "," and "c" not in kinds):
         return []
     modal = left.kinds[left.verb] == "M"
@@ -468,21 +481,29 @@ def _agreeing(rest: Words, subject: Words) -> Words:
 
 def _listed(s: _Clause) -> list[Words]:
     """It has three things: this, that and those; it has four things, including this and that."""
-    for mark in re.finditer(r"(:)|,?(?=P)", s.kinds[s.end :]):
-        at = s.end + mark.start()
-        listed = s.words[s.end + mark.end() + (not mark[1]) :]
-        if not mark[1] and s.words[s.end + mark.end()] != "including":
-            continue
-        left = _Clause(s.words[:at])
-        thing = re.search("[adt]?N?[^IHMFpPTcbo,;:()]+$", left.kinds)
-        items = re.split(r" , (?:and|or) | and | or | , ", " ".join(listed))
-        if not thing or thing.start() < left.end or len(items) < 2 or {*map(stem, listed)} & _BOUND:
-            return []
-        if mark[1] and "or" in listed and left.kinds[left.verb] != "M":
-            return []
-        each = [[*left.words[: thing.start()], *item.split()] for item in items]
-        return each if mark[1] else [left.words, *each]
-    return []
+    found = re.search(r" (?:, including|:) ", " ".join(s.words))
+    at = len(found.string[: found.start()].split()) if found else 0
+    left, listed = _Clause(s.words[:at]), s.words[at + 1 + (s.words[at : at + 1] == [","]) :]
+    thing = re.search("[adt]?N?[^IHMFpPTcbo,;:()]+$", left.kinds)
+    if not found or not thing or thing.start() < left.end or re.search("[cbo,]", left.kinds[left.end :]):
+        return []
+    either, number = "or" in listed, "N" in left.kinds[thing.start() :]
+    joint = (
+        " , (?:and|or) | and | or | , " if either and left.kinds[left.verb] == "M" else " , and | and | , "
+    )
+    items = [item.split() for item in re.split(joint, " ".join(listed))]
+    bound = {*map(stem, listed)} & _BOUND or (either and " or " not in joint)
+    plain = all(item and not re.search("[IHMRs]", _Clause(item).kinds) for item in items)
+    if (
+        bound
+        or not plain
+        or len(items) < 2
+        or s.words[0].lower() == "there"
+        or not (number or "including" in found[0])
+    ):
+        return []
+    each = [[*left.words[: thing.start()], *item] for item in items]
+    return [left.words, *each] if "including" in found[0] else each
 
 
 def _repeated(s: _Clause) -> list[Words]:
