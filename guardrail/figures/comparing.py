@@ -28,10 +28,12 @@ _MOST: Final = re.compile(
     rf"(?<!\bat )\b(?:(?P<end>most|least)\s(?P<of>{alternatives(OF_MOST)})|{alternatives(SUPERLATIVES)})\b",
     re.IGNORECASE,
 )
-_OF_TWO: Final = re.compile(
-    rf"\bthe\s(?P<more>more\s|less\s)?(?P<word>{alternatives(COMPARATIVES)})\s"
-    r"(?:of (?:the two|both)|one|option|choice|offer)\b",
-    re.IGNORECASE,
+_LESS_OR_MORE: Final = rf"(?P<more>more\s|less\s)?(?P<word>{alternatives(COMPARATIVES)})"
+_OF_TWO: Final = (
+    re.compile(rf"\bthe\s{_LESS_OR_MORE}\s(?:of (?:the two|both)|one|option|choice|offer)\b", re.IGNORECASE),
+    re.compile(
+        rf"\bof the two\b[^.;:]{{1,60}}?\b{_LESS_OR_MORE}\b(?!\s[\w\s]{{0,20}}\bthan\b)", re.IGNORECASE
+    ),
 )
 _UNLIMITED: Final = re.compile(
     r"\b(?:unlimited|limitless|without (?:any )?limits?|any number of"
@@ -110,14 +112,14 @@ def contest(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Conte
     """The comparison of a claim, if it makes one that figures of the sources decide."""
     said = _sides(claim)
     if said is None:
-        most = _OF_TWO.search(claim.text) or _MOST.search(claim.text)
+        of_two = _OF_TWO[0].search(claim.text) or _OF_TWO[1].search(claim.text)
+        most = of_two or _MOST.search(claim.text)
         if most is None or claim.denials % 2 or _ONE_OF.search(claim.text, 0, most.start()):
             return None
         first = _terms(claim, 0, most.start()) or _terms(claim, most.end(), len(claim.text))
-        if most.re is _OF_TWO:
-            ways: Mapping[str, int] = _ways([*(most["more"] or "").split(), most["word"]])
-        else:
-            ways = _ways_of_most(most)
+        ways = _ways([*(of_two["more"] or "").split(), of_two["word"]]) if of_two else _ways_of_most(most)
+        if of_two and most.re is _OF_TWO[1]:
+            first = _terms(claim, most.start(), most.start("word"))
         return _among_all(claim, most.span(), ways, first - _SAYING, source, near)
     start, end, ways, first, second, *_ = said
     if _NONE.search(claim.text, 0, start):  # "none is heavier than A": that is the heaviest
@@ -165,8 +167,7 @@ def limited(
     # "as many books as you like", "unlimited storage", "storage is unlimited"
     of = _naming(said["of"] or "")[:2] or _naming(behind)[:2] or _naming(begun)[-2:]
     told = [number for number in near[:_NEAR] if not source.terms(number).isdisjoint(of)]
-    if any(_NO_LIMIT.search(source.texts[number].text) for number in near[:_NEAR]):
-        return None
+    freed = [n for n in told if _NO_LIMIT.search(source.texts[n].text)]
     for number in told:
         sentence = source.sentence(number)
         for figure in sentence.figures[:MANY]:
@@ -174,7 +175,11 @@ def limited(
             clause = behind.partition(",")[0] if figure.kind in (Kind.NUMBER, Kind.QUANTITY) else ""
             if figure.bound.direction < 0 and figure.kind not in (Kind.DATE, Kind.TIME):
                 clause = sentence.text[: figure.end].rpartition(";")[2] + " " + clause
-            if not figure.name and not terms_of(clause).isdisjoint(of):
+            if figure.name or terms_of(clause).isdisjoint(of):
+                continue
+            # Where one thing has a limit and another none, that counts which has more of the claim's words.
+            shared = len(source.terms(number) & claim.terms)
+            if all(len(source.terms(n) & claim.terms) < shared for n in freed):
                 return said.start(), said.end(), number, figure
     return None
 

@@ -175,6 +175,9 @@ def statements_in(text: str) -> list[str]:
 def _cut(words: Words, deepest: int = 8) -> list[Words]:
     if not words or not deepest:
         return [words]
+    if words.count(";") == 1:
+        at = words.index(";")
+        return [*_cut(words[:at], deepest - 1), *_cut(words[at + 1 :], deepest - 1)]
     s = _Clause(words)
     if found := re.search("[cb](,[sbPp][^,;]+),", s.kinds):  # and, if that is so, does that
         start, end = found.span(1)
@@ -292,12 +295,6 @@ def _lead(s: _Clause) -> int:
     if not rest.verb or _verb(rest.words[0].lower()) == "B" or rest.kinds[0] in "cbo":
         return 0
     return at if rest.whole and rest.verb < len(rest.words) else 0
-
-
-def _apart(s: _Clause) -> list[Words]:
-    """This is so; that is so."""
-    at = s.kinds.find(";")
-    return [s.words[:at], s.words[at + 1 :]] if at > 0 else []
 
 
 def _fronted(s: _Clause) -> list[Words]:
@@ -574,5 +571,5 @@ def _phrases(words: Words, passive: bool) -> list[Words]:
 
 
 _RULES: Final = (
-    _apart, _fronted, _together, _listed, _beside, _dependent, _repeated, _joined, _described, _placed,
+    _fronted, _together, _listed, _beside, _dependent, _repeated, _joined, _described, _placed,
 )  # fmt: skip

@@ -47,6 +47,7 @@ def states(claim: str, sources: tuple[str, ...]) -> list[str]:
         ("The garden room costs the most.", ROOMS),
         ("The tower room is the cheaper of the two.", ROOMS),
         ("The garden room is the more expensive option.", ROOMS),
+        ("Of the two, the tower room is cheaper.", ROOMS),
     ],
 )
 def test_what_is_turned_is_in_conflict(claim: str, sources: tuple[str, ...]) -> None:
@@ -89,6 +90,11 @@ def test_of_one_other_thing_elsewhere_nothing_is_sure() -> None:
         ("Guests are not unlimited.", ["A boat may have 6 guests."], []),
         ("Towels are unlimited.", ["There were 6 towels in the room.", "Towels are not restricted."], []),
         ("Calls are unlimited.", ["Calls to Norway cost 9 cents a minute."], []),
+        (
+            "Gold members make unlimited visits.",
+            ["Gold members make 8 visits a month.", "Platinum members make any number of visits."],
+            ["unchecked"],
+        ),
     ],
 )
 def test_what_has_a_figure_may_be_limited(claim: str, sources: tuple[str, ...], states_: list[str]) -> None:
