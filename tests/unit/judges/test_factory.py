@@ -219,7 +219,7 @@ async def test_redis_without_its_client_is_told_with_what_to_install(monkeypatch
 
     monkeypatch.setattr(builtins, "__import__", without)
     async with LlmServer() as server:
-        with pytest.raises(ConfigError, match=r"streaming-guardrail\[redis\]"):
+        with pytest.raises(ConfigError, match=r"pip install '\.\[redis\]'"):
             build_judge(settings(server, "llm", cache={"redis_url": "redis://localhost"}))
 
 
