@@ -32,6 +32,7 @@ _VERBAL: Final = re.compile(
     "|[tp]end|cede|ceed|scribe|rupt|[bln]ish)$"
 )
 _MOST_WORDS: Final = 100
+_MOST_CHARS: Final = 1000  # some of the patterns take the square of it
 
 # Beside the letters of clauses.yaml: X names, N figures, g "its owner's"; V "includes", v "costs", z other
 # words in -s, B "include", u "cost", G "costing", E "treated", n other words; F the verb of a clause.
@@ -162,13 +163,13 @@ class _Clause:
 
 def statements_in(text: str) -> list[str]:
     """The statements of a sentence, in about their order; ``[text]`` if it is one, or can't be cut surely."""
+    if len(text) > _MOST_CHARS or re.search("[a-z]{3}[.!] +[A-Z]|[?]$", text.rstrip()):
+        return [text]
     told = text.strip().rstrip(".")
     for pattern, other in _SAID_OTHERWISE:
         told = pattern.sub(other, told)
     words = _WORD.findall(told)
-    if len(words) > _MOST_WORDS or re.search("[a-z]{3}[.!] +[A-Z]|[?]$", text.rstrip()):
-        return [text]
-    found = _cut(words)
+    found = _cut(words) if len(words) <= _MOST_WORDS else [words]
     return [_written(each) for each in found] if len(found) > 1 else [text]
 
 

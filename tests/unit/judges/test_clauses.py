@@ -59,6 +59,8 @@ def test_sentences_are_cut_as_a_reader_cuts_them(kind: str) -> None:
         ),
         ("Was it built in 1931 and sold in 1950?", ["Was it built in 1931 and sold in 1950?"]),
         ("1931", ["1931"]),
+        ("It is old. " * 200, ["It is old. " * 200]),
+        ("a." * 100_000, ["a." * 100_000]),
         ("", [""]),
     ],
 )
