@@ -416,8 +416,6 @@ def _among_all(
         mine = own[1]
         if _ALONE.search(word) and not group <= mine.said:
             continue  # "the most popular", whatever it costs
-        if any(word in source.texts[n].text.casefold() and telling <= source.terms(n) for n in near[:_NEAR]):
-            return None  # a source says so, or says why not
         others = [e for e in alike if not telling <= e.scope and _comparable(mine.figure, e.figure)]
         others = [e for e in others if group & mine.said <= e.said]
         # A row of a table has other things of the same one beside it.
@@ -426,6 +424,9 @@ def _among_all(
             continue
         best = max(others, key=lambda e: way * (size_of(e.figure) or 0.0))
         so = way * ((size_of(mine.figure) or 0.0) - (size_of(best.figure) or 0.0)) >= 0
+        stated = [n for n in near[:_NEAR] if word in source.texts[n].text.casefold()]
+        if any(telling <= source.terms(n) and best.scope - mine.scope - source.terms(n) for n in stated):
+            return None  # a source says so of the one, or says why not
         one_other = len(others) < _FEWEST
         if one_other and (so or not plain or not _of_one_sort(mine, best, telling)):
             continue

@@ -22,6 +22,7 @@ HELD = (
     "The old chest is our cheapest one, at 90 euros.",
     "The new chest, which nobody can order, is 70 euros.",
 )
+SAID = ("The garden room is the cheapest at 80 euros and the tower room costs 95 euros.",)
 STONES = ("The mill dates from 1780.", "The chapel dates from 1655.")
 
 
@@ -48,6 +49,7 @@ def states(claim: str, sources: tuple[str, ...]) -> list[str]:
         ("The tower room is the cheaper of the two.", ROOMS),
         ("The garden room is the more expensive option.", ROOMS),
         ("Of the two, the tower room is cheaper.", ROOMS),
+        ("The tower room is the cheapest.", SAID),
     ],
 )
 def test_what_is_turned_is_in_conflict(claim: str, sources: tuple[str, ...]) -> None:
@@ -70,6 +72,7 @@ def test_what_is_turned_is_in_conflict(claim: str, sources: tuple[str, ...]) -> 
         ("The tower room is the most popular.", ROOMS),
         ("The garden room is one of the most expensive.", ROOMS),
         ("The old chest is the cheapest.", HELD),
+        ("The garden room is the cheapest.", SAID),
     ],
 )
 def test_what_is_so_or_can_not_be_told_is_not(claim: str, sources: tuple[str, ...]) -> None:
