@@ -303,7 +303,7 @@ def _fronted(s: _Clause) -> list[Words]:
     at = s.words.index(",") if "," in s.words[1:] else 0
     said, rest, front = s.words[:at], _Clause(s.words[at + 1 :]), s.kinds[:at]
     first = said[0].lower() if said else ""
-    if re.match("[cbo]", rest.kinds):
+    if not re.match("[^cbo]", rest.kinds):
         return []
     if _tells(said):
         return [_named(said[1:], rest), _named(rest.words, _Clause(said[1:]))]
@@ -335,8 +335,14 @@ def _tells(said: Words) -> bool:
 
 def _named(words: Words, beside: _Clause) -> Words:
     """A clause with the subject of the one beside it in place of its pronoun."""
-    first, name = words[0].lower(), beside.subject
-    if not name or "," in name or _kind(name[0].lower(), 1) in "iYR" or "g" in beside.kinds[: len(name)]:
+    first, name = words[0].lower() if words else "", beside.subject
+    if (
+        not first
+        or not name
+        or "," in name
+        or _kind(name[0].lower(), 1) in "iYR"
+        or "g" in beside.kinds[: len(name)]
+    ):
         return words
     if (first in {"they", "their"}) != _plural([*name[:-1], name[-1].lower()]):
         return words
@@ -483,7 +489,13 @@ def _listed(s: _Clause) -> list[Words]:
     at = len(found.string[: found.start()].split()) if found else 0
     left, listed = _Clause(s.words[:at]), s.words[at + 1 + (s.words[at : at + 1] == [","]) :]
     thing = re.search("[adt]?N?[^IHMFpPTcbo,;:()]+$", left.kinds)
-    if not found or not thing or thing.start() < left.end or re.search("[cbo,]", left.kinds[left.end :]):
+    if (
+        not found
+        or not left.end
+        or not thing
+        or thing.start() < left.end
+        or re.search("[cbo,]", left.kinds[left.end :])
+    ):
         return []
     either, number = "or" in listed, "N" in left.kinds[thing.start() :]
     joint = (

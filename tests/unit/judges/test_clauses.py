@@ -16,7 +16,10 @@ from guardrail.judges.clauses import statements_in
 SENTENCES: dict[str, list[str]] = yaml.safe_load(
     Path(__file__).with_name("statements.yaml").read_text(encoding="utf-8")
 )
-WORDS = "the a firm which who, that ; ( ) – and but is was built in 1931 of X $5 costs making it , May"
+WORDS = (
+    "the a firm which who, that ; ( ) – and but is was built in 1931 of X $5 costs making it , May so because"
+    " before not only including or : by on Friday"
+)
 
 
 @pytest.mark.parametrize("kind", SENTENCES)
