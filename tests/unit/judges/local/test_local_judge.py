@@ -344,14 +344,14 @@ async def test_a_request_that_gave_way_ends_when_nobody_waits_for_it(
 ) -> None:
     """It leaves no thread behind that waits for a turn, and no turn that nobody has."""
     judge, checker = asking_judge(monkeypatch, slice_s=0.0)
-    deadline = time.monotonic() + 0.2 if how == "late" else None
+    deadline = time.monotonic() + 1.0 if how == "late" else None
     away = asyncio.create_task(reply_of(judge, request_of(*["Pro costs $49."] * 9, deadline=deadline)))
     await asyncio.to_thread(checker.begun.wait, 30)
     turns = judge._turns_here()
     holder = asyncio.create_task(held(turns, release := asyncio.Event()))
-    await until(lambda: turns.waited_for)
+    await until(lambda: turns.waited_for or away.done())
     checker.go.set()
-    await until(lambda: bool(turns._gave_way))
+    await until(lambda: bool(turns._gave_way) or away.done())  # on a busy machine it may be late
     if how == "cancelled":
         away.cancel()
         with pytest.raises(asyncio.CancelledError):
