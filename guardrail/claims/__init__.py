@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from guardrail.claims.cutter import MAX_LEAD_IN_CHARS as MAX_LEAD_IN_CHARS
     from guardrail.claims.cutter import ClaimCutter as ClaimCutter
     from guardrail.claims.cutter import CutSegment as CutSegment
-    from guardrail.claims.cutter import Cutter as Cutter
-    from guardrail.claims.cutter import SeverityRater as SeverityRater
     from guardrail.claims.links import KnownLinks as KnownLinks
     from guardrail.claims.model import Claim as Claim
     from guardrail.claims.model import Segment as Segment

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Final
 
 from guardrail.claims.detector import tells
@@ -268,14 +268,14 @@ class CitationReader:
 
     def _marked(self, raw: str, code: list[_Found]) -> Iterator[_Found]:
         """Brackets, links, footnotes and superscripts. Adds to ``code`` the code between them."""
-        ticks = _Ticks(raw)
+        ends = _ends_of_code(raw)
         start = _STARTS.search(raw)
         while start:
             at = start.start()
             char = raw[at]
             found: _Found | None = None
             if char == "`":
-                after = ticks.close(at)
+                after = ends.get(at, at + 1)  # of a run that was passed in part, nothing
                 code.append((at, after, ()))
             elif char == "\ue200":
                 found, after = self._private(raw, at)
@@ -557,27 +557,17 @@ class CitationReader:
         return self._names.named(text)
 
 
-class _Ticks:
-    """The backticks of a text, and where the code that they begin ends."""
-
-    def __init__(self, raw: str) -> None:
-        self._end = len(raw)
-        self._runs: dict[int, list[int]] = {}
-        for run in _RUN_OF_TICKS.finditer(raw) if "`" in raw else ():
-            self._runs.setdefault(len(run[0]), []).append(run.start())
-
-    def close(self, at: int) -> int:
-        """The end of the code that begins with the run at ``at``, or of the run if there is none.
-
-        An unclosed fence continues to the end.
-        """
-        for length, starts in self._runs.items():
-            here = bisect_left(starts, at)
-            if here < len(starts) and starts[here] == at:
-                if here + 1 < len(starts):
-                    return starts[here + 1] + length
-                return self._end if length >= 3 else at + length
-        return at + 1
+def _ends_of_code(raw: str) -> dict[int, int]:
+    """Where the code ends that each run of backticks may begin: behind the next run of its length. An
+    unclosed fence continues to the end, and any other run that nothing closes begins none."""
+    runs: dict[int, list[int]] = {}
+    for run in _RUN_OF_TICKS.finditer(raw):
+        runs.setdefault(len(run[0]), []).append(run.start())
+    ends: dict[int, int] = {}
+    for length, starts in runs.items():
+        ends |= {start: after + length for start, after in pairwise(starts)}
+        ends[starts[-1]] = len(raw) if length >= 3 else starts[-1] + length
+    return ends
 
 
 def _with_phrases(raw: str, found: list[_Found]) -> list[_Found]:

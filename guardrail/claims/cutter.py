@@ -17,6 +17,7 @@ from guardrail.claims.citations import Citation, CitationReader
 from guardrail.claims.detector import (
     ASKS,
     Assertion,
+    FencedProse,
     FoundStatement,
     Statement,
     asserts,
@@ -25,7 +26,6 @@ from guardrail.claims.detector import (
     presupposes,
     repeats,
 )
-from guardrail.claims.fences import FencedProse
 from guardrail.claims.links import KnownLinks
 from guardrail.claims.model import Claim, Prose, Segment, claim_prose
 from guardrail.claims.phrases import pattern, words
@@ -96,19 +96,6 @@ class CutPosition(NamedTuple):
     chars: int
     segments: int
     claims: int
-
-
-class Cutter(Protocol):
-    """Cuts one response, or the rest of one, into segments and claims."""
-
-    @property
-    def position(self) -> CutPosition: ...
-
-    def feed(self, text: str) -> list[CutSegment]: ...
-
-    def finish(self) -> list[CutSegment]: ...
-
-    def release(self) -> None: ...
 
 
 class ClaimCutter:
@@ -523,16 +510,12 @@ class ResumingCutter:
 
     def feed(self, text: str) -> list[CutSegment]:
         """Like ClaimCutter.feed."""
-        if self._cutter is not None:
-            return self._moved(self._cutter.feed(text))
-        known, cutter = self._resume()
+        known, cutter = self._resumed()
         return known + self._moved(cutter.feed(text))
 
     def finish(self) -> list[CutSegment]:
         """Like ClaimCutter.finish."""
-        if self._cutter is not None:
-            return self._moved(self._cutter.finish())
-        known, cutter = self._resume()
+        known, cutter = self._resumed()
         return known + self._moved(cutter.finish())
 
     def release(self) -> None:
@@ -540,8 +523,11 @@ class ResumingCutter:
         if self._cutter is not None:
             self._cutter.release()
 
-    def _resume(self) -> tuple[list[CutSegment], ClaimCutter]:
-        """Cut the text so far, and find where to continue. Returns the final segments after that."""
+    def _resumed(self) -> tuple[list[CutSegment], ClaimCutter]:
+        """What cuts the rest. The first time it cuts the text so far, and finds where to continue: with the
+        final segments after that."""
+        if self._cutter is not None:
+            return [], self._cutter
         at = self._position
         cutter = self._cutter = self._new_cutter()
         cut = cutter.feed(self._text)
@@ -579,3 +565,7 @@ class ResumingCutter:
             )
             for segment, found in cut
         ]
+
+
+Cutter = ClaimCutter | ResumingCutter
+"""Cuts one response, or the rest of one, into segments and claims."""

@@ -388,7 +388,7 @@ def _take(reading: ReadCharacters, match: re.Match[str], opened: list[int]) -> i
         return _READERS[kind](reading, match)
     if (
         kind == "url"
-        or (kind == "stars" and _multiplies(reading.text, start, end))
+        or (kind == "stars" and multiplies(reading.text, start, end))
         or (kind == "unseen" and joins(reading.text, start))
     ):
         reading.copy(start, end)
@@ -451,7 +451,7 @@ def _line_ends(reading: ReadCharacters, match: re.Match[str]) -> int:
     return at
 
 
-def _multiplies(text: str, start: int, end: int) -> bool:
+def multiplies(text: str, start: int, end: int) -> bool:
     """ "2*3" is not emphasis."""
     return text[start - 1 : start].isdigit() and text[end : end + 1].isdigit()
 

@@ -42,7 +42,7 @@ from guardrail.events import SegmentKind
 
 
 class LineKind(StrEnum):
-    """Kinds of lines."""
+    """Kinds of lines. A segment is read by that of its first line; ``MORE`` between blocks: it is open."""
 
     MORE = "more"
     BLANK = "blank"
@@ -210,37 +210,21 @@ _BOLD_LINE: Final = re.compile(r"\s*(?:\*\*[^*\n]+\*\*|__[^_\n]+__):?[ \t\r]*")
 _ROW_EDGES: Final = "|" + "".join(c for c in map(chr, range(0x3001)) if c.isspace())
 
 
-class _Mode(StrEnum):
-    """What is being read."""
-
-    LINE = "line"  # between blocks: the next line's kind is open
-    PROSE = "prose"
-    ITEM = "item"
-    ROW = "row"
-    HEADING = "heading"
-    FENCE = "fence"
-
-
 # Looking up a module-level name is faster than a member of an enumeration, and these are looked up
 # constantly.
-_LINE, _PROSE, _ITEM, _ROW, _HEADING, _FENCE = _Mode
+_OPEN, _PROSE, _ITEM = LineKind.MORE, LineKind.TEXT, LineKind.ITEM
+_ROW, _HEADING, _FENCE = LineKind.ROW, LineKind.HEADING, LineKind.FENCE
 
-_KIND_OF_MODE: Final = {
-    _LINE: SegmentKind.BLANK,
+_KIND_OF: Final = {
+    _OPEN: SegmentKind.BLANK,
     _PROSE: SegmentKind.SENTENCE,
     _ITEM: SegmentKind.LIST_ITEM,
     _ROW: SegmentKind.TABLE_ROW,
     _HEADING: SegmentKind.HEADING,
     _FENCE: SegmentKind.CODE,
 }
-_MODE_OF_LINE: Final = {
-    LineKind.TEXT: _PROSE,
-    LineKind.ITEM: _ITEM,
-    LineKind.ROW: _ROW,
-    LineKind.HEADING: _HEADING,
-    LineKind.RULE: _HEADING,
-    LineKind.FENCE: _FENCE,
-}
+#: What is read as lines of another kind are.
+_READ_AS: Final = {LineKind.BLANK: _PROSE, LineKind.RULE: _HEADING}
 
 
 class Segmenter:
@@ -262,7 +246,7 @@ class Segmenter:
         self._text = ""
         self._offset = 0
         self._index = 0
-        self._mode = _LINE
+        self._mode = _OPEN
         self._previous: SegmentKind | None = None
         # Number of the latest ordered list item, the fence that is open, whether a block quote is.
         self._number = 0
@@ -272,7 +256,7 @@ class Segmenter:
         # Inside a table whose rows don't begin with a pipe.
         self._bare_table = False
         # What follows the cut that was found: the mode, and whether the next segment begins a line.
-        self._next = (_LINE, True)
+        self._next = (_OPEN, True)
         self._nesting = Nesting()
         self._begin(0, line_start=True)
 
@@ -334,7 +318,7 @@ class Segmenter:
         if start:
             self._forget(start)
         self._length = len(self._text)
-        if self._mode is _LINE:
+        if self._mode is _OPEN:
             self._open = True
         return segments
 
@@ -349,7 +333,7 @@ class Segmenter:
 
     def _segment(self, text: str, start: int, cut: int) -> Segment:
         piece = text[start:cut]
-        kind = SegmentKind.BLANK if piece.isspace() else self._whole_line or _KIND_OF_MODE[self._mode]
+        kind = SegmentKind.BLANK if piece.isspace() else self._whole_line or _KIND_OF[self._mode]
         low = max(self._content, start)
         if self._mode is _ITEM and self._line_start:
             low = item_content(text, low)
@@ -371,7 +355,7 @@ class Segmenter:
 
     def _cut(self, text: str, start: int, stop: int, *, last: bool) -> int:
         """End of the segment that begins at ``start``, or ``MORE``. Prepares for the next one."""
-        if self._mode is _LINE and not self._read_line(text, start, stop, last=last):
+        if self._mode is _OPEN and not self._read_line(text, start, stop, last=last):
             return MORE
         if self._mode is _FENCE:
             return self._cut_fence(text, start, stop)
@@ -399,7 +383,7 @@ class Segmenter:
             self._bare_table = True
         self._quoted = ">" in text[line_at:content]
         self._content = self._scan = content
-        self._mode = _MODE_OF_LINE.get(line, _PROSE)
+        self._mode = _READ_AS.get(line, line)
         if line is LineKind.ITEM:
             self._number = list_number(text, line_at, stop) or 0
         elif line is LineKind.FENCE:
@@ -546,7 +530,7 @@ class Segmenter:
 
     def _next_line(self, cut: int) -> int:
         """The segment ends with its line; the kind of the next line is open."""
-        self._next = (_LINE, True)
+        self._next = (_OPEN, True)
         return cut
 
     # -------------------------------------------------------------------------------- cuts at the bound
@@ -561,7 +545,7 @@ class Segmenter:
         if self._opening:  # an endless info string: taken for the fence's first line
             self._opening = False
             self._fence = fence_mark(text, self._content, limit)
-        self._next = (_LINE if line_start and self._mode is not _FENCE else self._mode, line_start)
+        self._next = (_OPEN if line_start and self._mode is not _FENCE else self._mode, line_start)
         return cut
 
     def _best_cut(self, text: str, start: int, limit: int) -> int:
@@ -569,7 +553,7 @@ class Segmenter:
         earliest = start + self._bound // 3
         if self._weak > earliest:
             return min(skip_space(text, self._weak, limit), limit) if self._mode is not _FENCE else self._weak
-        if self._mode is _FENCE or self._mode is _LINE:
+        if self._mode is _FENCE or self._mode is _OPEN:
             return _between_characters(text, limit, earliest)
         space = max(text.rfind(c, earliest, limit) for c in " \n\t\u3000")
         if space >= 0:

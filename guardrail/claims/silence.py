@@ -6,8 +6,9 @@ If it names the topics, that can be checked: it is then a claim, not an abstenti
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from guardrail.claims.phrases import pattern, patterns, words
@@ -51,7 +52,11 @@ def silence_of(plain: str) -> Silence | None:
     """
     if len(plain) > _MOST_CHARS or not _DENIES.search(plain):
         return None
-    for start, end in _clauses(plain):
+    borders = [(0, 0), *(match.span() for match in _CLAUSE.finditer(plain)), (len(plain), len(plain))]
+    if len(borders) > _MOST_CLAUSES:
+        return None
+    clauses = [(before[1], behind[0]) for before, behind in pairwise(borders)]
+    for start, end in _stretches(plain, clauses):
         clause = plain[start:end].rstrip(" .!")
         match = next((m for m in (silent.fullmatch(clause) for silent in _SILENT) if m), None)
         if match is None or _SAVE.search(clause) or _states(match["topic"]):
@@ -59,7 +64,7 @@ def silence_of(plain: str) -> Silence | None:
         topics = tuple(item.strip() for item in _ITEMS.split(match["topic"]) if _names_something(item))
         if topics:
             return Silence((start, end), topics, _rest(plain, start, end))
-    return _by_words(plain) if not _SAVE.search(plain) else None
+    return _by_words(plain, clauses) if not _SAVE.search(plain) else None
 
 
 def _states(topic: str) -> bool:
@@ -68,14 +73,10 @@ def _states(topic: str) -> bool:
     return _STATING.search(topic) is not None
 
 
-def _by_words(plain: str) -> Silence | None:
+def _by_words(plain: str, clauses: Sequence[Span]) -> Silence | None:
     """The silence that the words of one clause express, with neighbouring clauses that state nothing: "no
     elevator, no parking and no dogs".
     """
-    borders = [(0, 0), *(match.span() for match in _CLAUSE.finditer(plain)), (len(plain), len(plain))]
-    if len(borders) > _MOST_CLAUSES:
-        return None
-    clauses = [(borders[at][1], borders[at + 1][0]) for at in range(len(borders) - 1)]
     for at, (start, end) in enumerate(clauses):
         if not _SPOKEN_OF_NOWHERE.search(plain[start:end].strip(" .!\"'*_")):
             continue
@@ -117,13 +118,9 @@ def _rest(plain: str, start: int, end: int) -> Span | None:
     return (first, last) if _FINITE.search(stated) or _DIGIT.search(stated) else None
 
 
-def _clauses(plain: str) -> Iterator[Span]:
-    """Stretches that may be a clause, longest first: from one border to another, without linking words."""
-    borders = [(0, 0), *(match.span() for match in _CLAUSE.finditer(plain)), (len(plain), len(plain))]
-    if len(borders) > _MOST_CLAUSES:
-        return
-    for width in range(len(borders) - 1, 0, -1):
-        for at in range(len(borders) - width):
-            start, end = borders[at][1], borders[at + width][0]
+def _stretches(plain: str, clauses: Sequence[Span]) -> Iterator[Span]:
+    """Clauses that follow each other, the longest stretch first, without linking words."""
+    for width in range(len(clauses), 0, -1):
+        for (start, _), (_, end) in zip(clauses, clauses[width - 1 :], strict=False):
             linking = _LINKING.match(plain, start, end)
             yield linking.end() if linking else start, end

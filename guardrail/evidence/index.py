@@ -141,11 +141,6 @@ class Windows:
         self.start.append(start)
         self.end.append(end)
 
-    def trim(self) -> None:
-        """Release spare capacity: nothing is added from now on."""
-        for column in self.__slots__:
-            setattr(self, column, getattr(self, column)[:])
-
     def holding(self, position: int) -> list[int]:
         """The numbers of the windows that contain a token: one, or several where they overlap."""
         found = []
@@ -209,10 +204,6 @@ class Layout:
         self.sentences, self.passages = Windows(), Windows()
         for number, text in enumerate(texts):
             self._add_context(number, text, passage_words, overlap_words, stopped)
-        # Slices are exact; grown arrays have spare capacity.
-        self.terms, self.starts = self.terms[:], self.starts[:]
-        self.sentences.trim()
-        self.passages.trim()
         tokens = len(self.terms)
         self.order = array(
             "H" if tokens <= 0xFFFF else "I", sorted(range(tokens), key=self.terms.__getitem__)
@@ -223,11 +214,6 @@ class Layout:
         low = bisect_left(self.order, term, key=self.terms.__getitem__)
         high = bisect_right(self.order, term, lo=low, key=self.terms.__getitem__)
         return self.order[low:high]
-
-    def contains(self, term: int) -> bool:
-        """Whether the term occurs anywhere in the contexts."""
-        at = bisect_left(self.order, term, key=self.terms.__getitem__)
-        return at < len(self.order) and self.terms[self.order[at]] == term
 
     def _add_context(
         self,

@@ -152,9 +152,7 @@ def _with_other_speakers(text: str, turns: SpeakerTurns) -> SpeakerTurns:
     """The turns, plus those whose speaker only the wider pattern finds, at least twice."""
     labels = Counter(label for label, _, _ in _other_labels(text, turns))
     if not any(count > 1 for count in labels.values()):
-        return SpeakerTurns(
-            turns.starts[:], turns.name_ends[:]
-        )  # slices are exact, grown arrays have spare capacity
+        return turns
     others = ((start, end) for label, start, end in _other_labels(text, turns) if labels[label] > 1)
     merged = SpeakerTurns(array("I"), array("I"))
     for start, end in merge(zip(*turns, strict=True), others):

@@ -164,7 +164,9 @@ class ShownText:
         """The tables but for those that hidden text covers in part, which stay text, and those whose headers
         or labels would be told many times over: a hostile one may be a thousand times as long that way."""
         hidden = [
-            (a, b) for a, b, said in self._changes(0, len(self._raw)) if not said and self._is_hidden(a, b)
+            (a, b)
+            for a, b, said in self._marks.changes(0, len(self._raw))
+            if not said and self._is_hidden(a, b)
         ]
         starts = [start for start, _ in hidden]
         for table in tables:
@@ -192,13 +194,10 @@ class ShownText:
             return end - start > 1 and raw[start] == "~"
         return raw.startswith("<!--", start) or 0 <= raw.find(">", start, end) < end - 1
 
-    def _changes(self, at: int, stop: int) -> Iterator[tuple[int, int, str]]:
-        return _changes(self._raw, at, stop, self._marks)
-
     def _copy(self, at: int, stop: int, *, cell: bool = False) -> Span:
         """Show a stretch of the raw text, that of a cell without line breaks."""
         begin = self._length
-        for start, end, said in (*self._changes(at, stop), (stop, stop, "")):
+        for start, end, said in (*self._marks.changes(at, stop), (stop, stop, "")):
             if start > at:
                 piece = self._raw[at:start]
                 self._add(_LINE_BREAK.sub(" ", piece) if cell else piece, at, 0)
@@ -307,7 +306,7 @@ class ShownText:
         """A cell as shown, on one line."""
         parts: list[str] = []
         at = cell[0]
-        for start, end, said in (*self._changes(*cell), (cell[1], cell[1], "")):
+        for start, end, said in (*self._marks.changes(*cell), (cell[1], cell[1], "")):
             parts += (self._raw[at:start], said)
             at = end
         return _NAME_PARTS.sub(" ", " ".join("".join(parts).split())).strip(" :*")
@@ -349,8 +348,8 @@ class ShownText:
 
 
 class _Marks:
-    """Where the marks of a text end that have two parts, found once for the whole text: looked for one by
-    one, many that nothing closes would take quadratic time."""
+    """What of a text isn't shown as written. Where marks end that have two parts is found once for the whole
+    text: looked for one by one, many that nothing closes would take quadratic time."""
 
     def __init__(self, raw: str) -> None:
         self._raw = raw
@@ -375,7 +374,7 @@ class _Marks:
             if match.start() < commented:
                 continue
             if not match["tag"]:
-                commented = self.comment_end(match.end()) or commented
+                commented = self._comment_end(match.end()) or commented
                 continue
             name = match["name"].lower()
             for other, enders in _ENDED_BY.items():
@@ -392,62 +391,75 @@ class _Marks:
     def _formulas(self) -> list[Change]:
         return formula_changes(self._raw)
 
-    def formulas(self, at: int, stop: int) -> Sequence[Change]:
+    def _in_formulas(self, at: int, stop: int) -> Sequence[Change]:
         """What is shown otherwise than written in the formulas between two places."""
         first = bisect_left(self._formulas, at, key=itemgetter(0))
         return self._formulas[first : bisect_right(self._formulas, stop, key=itemgetter(1))]
 
-    def element_end(self, at: int) -> int | None:
-        """Where the element ends whose content begins at ``at``; None if nothing closes it."""
-        return self._elements.get(at)
-
-    def comment_end(self, at: int) -> int | None:
+    def _comment_end(self, at: int) -> int | None:
         """Where the comment ends whose content begins at ``at``; None if nothing closes it."""
         found = bisect_right(self._comment_ends, at)
         return self._comment_ends[found] if found < len(self._comment_ends) else None
 
-    def in_code(self, at: int) -> bool:
+    def _in_code(self, at: int) -> bool:
         """Whether something stands within code, in a line or between fences, which shows it."""
         line = self._raw[max(0, at - _CODE_REACH) : at].rpartition("\n")[2]
         return line.count("`") % 2 == 1 or bisect_right(self._fences, at) % 2 == 1
 
+    def changes(self, at: int, stop: int) -> Iterator[Change]:
+        """``(start, end, what is shown instead)`` of everything between two places that isn't shown as
+        written, ascending and apart."""
+        for change in heapq.merge(self._in_formulas(at, stop), self._outside_formulas(at, stop)):
+            if change[0] >= at:
+                yield change
+                at = change[1]
 
-def _changes(raw: str, at: int, stop: int, marks: _Marks) -> Iterator[Change]:
-    """``(start, end, what is shown instead)`` of everything in ``raw[at:stop]`` that isn't shown as written,
-    ascending and apart; ``marks`` are those of ``raw``."""
-    for change in heapq.merge(marks.formulas(at, stop), _outside_formulas(raw, at, stop, marks)):
-        if change[0] >= at:
-            yield change
-            at = change[1]
-
-
-def _outside_formulas(raw: str, at: int, stop: int, marks: _Marks) -> Iterator[Change]:
-    while begins := _BEGINS.search(raw, at, stop):
-        match = _SIGN.match(raw, begins.start(), stop)
-        if match is None:
-            at = begins.end()
-            continue
-        start, at = match.span()
-        kind = match.lastgroup
-        said: str | None = ""
-        if kind == "comment":
-            end = marks.comment_end(at)
-            if end is None and marks.in_code(start):
+    def _outside_formulas(self, at: int, stop: int) -> Iterator[Change]:
+        raw = self._raw
+        while begins := _BEGINS.search(raw, at, stop):
+            match = _SIGN.match(raw, begins.start(), stop)
+            if match is None:
+                at = begins.end()
                 continue
-            at = end or len(raw)
-        elif match["name"]:
-            said, at = _tag(raw, match, marks)
-        elif kind == "entity":
-            said = "".join(map(_plain, html.unescape(match[0])))
-        elif kind in ("space", "wide", "unseen"):
-            said = _plain(match[0]) if kind != "unseen" or not markup.joins(raw, start) else None
-        elif kind == "escape":
-            said = match[0][1:]
-        elif kind == "stress" and _multiplies(raw, start, at):
-            said = None
-        at = min(at, stop)
-        if said is not None and said != raw[start:at]:
-            yield start, at, said
+            start, at = match.span()
+            kind = match.lastgroup
+            said: str | None = ""
+            if kind == "comment":
+                end = self._comment_end(at)
+                if end is None and self._in_code(start):
+                    continue
+                at = end or len(raw)
+            elif match["name"]:
+                said, at = self._tag(match)
+            elif kind == "entity":
+                said = "".join(map(_plain, html.unescape(match[0])))
+            elif kind in ("space", "wide", "unseen"):
+                said = _plain(match[0]) if kind != "unseen" or not markup.joins(raw, start) else None
+            elif kind == "escape":
+                said = match[0][1:]
+            elif kind == "stress" and markup.multiplies(raw, start, at):
+                said = None
+            at = min(at, stop)
+            if said is not None and said != raw[start:at]:
+                yield start, at, said
+
+    def _tag(self, match: re.Match[str]) -> tuple[str | None, int]:
+        """What is shown of a tag, with its content if that is hidden, and where to continue; None: the text
+        itself, which is not a tag. What nothing closes hides all that follows, save in code.
+        """
+        raw, name, end = self._raw, match["name"].lower(), match.end()
+        hidden = name in markup.HIDING_TAGS or _hides(match["attributes"] or "")
+        if name not in markup.TAGS and not hidden:
+            return None, end
+        if hidden and not match["close"] and name not in _VOID:
+            behind = self._elements.get(end)
+            if behind is not None or not self._in_code(match.start()):
+                return "", behind or len(raw)
+        raised = _RAISED.match(raw, match.start()) if name == "sup" else None
+        if raised:
+            power = _UNIT.search(raw, max(0, match.start() - 4), match.start()) and raised[1].isdigit()
+            return raised[1].translate(RAISED) if power else "", raised.end()
+        return "" if name in markup.INLINE_TAGS else " ", end
 
 
 def _plain(char: str) -> str:
@@ -458,30 +470,6 @@ def _plain(char: str) -> str:
 
 _INVISIBLE: Final = re.compile(f"[{markup.INVISIBLE}]")
 _ODD_SPACE: Final = re.compile(f"[{markup.ODD_SPACES}]")
-
-
-def _multiplies(raw: str, start: int, end: int) -> bool:
-    """ "2*3" is not emphasis."""
-    return raw[start] == "*" and raw[start - 1 : start].isdigit() and raw[end : end + 1].isdigit()
-
-
-def _tag(raw: str, match: re.Match[str], marks: _Marks) -> tuple[str | None, int]:
-    """What is shown of a tag, with its content if that is hidden, and where to continue; None: the text
-    itself, which is not a tag. What nothing closes hides all that follows, save in code.
-    """
-    name, end = match["name"].lower(), match.end()
-    hidden = name in markup.HIDING_TAGS or _hides(match["attributes"] or "")
-    if name not in markup.TAGS and not hidden:
-        return None, end
-    if hidden and not match["close"] and name not in _VOID:
-        behind = marks.element_end(end)
-        if behind is not None or not marks.in_code(match.start()):
-            return "", behind or len(raw)
-    raised = _RAISED.match(raw, match.start()) if name == "sup" else None
-    if raised:
-        power = _UNIT.search(raw, max(0, match.start() - 4), match.start()) and raised[1].isdigit()
-        return raised[1].translate(RAISED) if power else "", raised.end()
-    return "" if name in markup.INLINE_TAGS else " ", end
 
 
 def _hides(attributes: str) -> bool:

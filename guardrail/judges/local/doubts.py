@@ -389,7 +389,7 @@ class Doubts:
         if _TAKEN_BACK.search(folded) or _DENIALS.search(folded):
             return False
         return not any(
-            self.evidence.layout.contains(term) or rarity.of(term) >= _TELLING
+            self.evidence.layout.positions(term) or rarity[term] >= _TELLING
             for term in _terms(lead_in) - _terms(around) - _FRAMES
         )
 

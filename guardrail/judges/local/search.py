@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,29 +15,20 @@ from guardrail.evidence.index import EvidenceIndex, Layout
 from guardrail.evidence.sentences import speaker_of
 from guardrail.evidence.tokens import STOP_TERMS, term_of, term_of_stem, terms_of, words
 
-UNLISTED: Final = 1.0
 
+class Rarity(dict[int, float]):
+    """Weights in 0..1 of common words, by term; every word that is not listed has weight 1."""
 
-class Rarity:
-    """Weights in 0..1 of common words; every word that is not listed has weight 1.
-
-    The list is ``log(sentences / sentences with the word)`` over the training texts, divided by the value
-    at the end of the list.
-    """
-
-    def __init__(self, weights: Mapping[str, float]) -> None:
-        """``weights`` by stem."""
-        self._weights = {term_of_stem(word): weight for word, weight in weights.items()}
-
-    def of(self, term: int) -> float:
-        """The weight of a term."""
-        return self._weights.get(term, UNLISTED)
+    def __missing__(self, term: int) -> float:
+        return 1.0
 
 
 @lru_cache(maxsize=1)
 def load_rarity() -> Rarity:
-    """The rarity that ships with the package."""
-    return Rarity(json.loads(Path(__file__).with_name("rarity.json").read_text(encoding="utf-8")))
+    """The rarity that ships with the package: ``log(sentences / sentences with the word)`` over the training
+    texts, divided by the value at the end of the list."""
+    listed = json.loads(Path(__file__).with_name("rarity.json").read_text(encoding="utf-8"))
+    return Rarity({term_of_stem(word): weight for word, weight in listed.items()})
 
 
 # ---------------------------------------------------------------------------------------------------- a claim
@@ -75,7 +66,7 @@ def view_of(text: str, question: str, lead_in: str, rarity: Rarity) -> ClaimView
     """The view of a claim; linear in its length."""
     tokens = words(text)
     terms = tuple(term for _, term, _ in tokens)
-    content = {term: rarity.of(term) for term in terms if term not in STOP_TERMS}
+    content = {term: rarity[term] for term in terms if term not in STOP_TERMS}
     if not content:  # "He did." has nothing else to go by
         content = dict.fromkeys(terms, _CLOSING_WEIGHT)
     asked = _topic_of(question) | _topic_of(lead_in)
@@ -83,7 +74,7 @@ def view_of(text: str, question: str, lead_in: str, rarity: Rarity) -> ClaimView
         text=text,
         terms=terms,
         content=content,
-        hints={term: rarity.of(term) for term in asked if term not in content},
+        hints={term: rarity[term] for term in asked if term not in content},
         weight=sum(content.values()),
     )
 
@@ -340,11 +331,11 @@ def mentioned(silence: Silence, evidence: EvidenceIndex, rarity: Rarity) -> int 
     layout = evidence.layout
     for topic in silence.topics:
         terms = {term for _, term, _ in words(topic)} - IDLE
-        total = sum(rarity.of(term) for term in terms)
+        total = sum(rarity[term] for term in terms)
         held: dict[int, float] = {}
         for term in terms:
             for number in layout.sentences.holding_any(layout.positions(term)):
-                held[number] = held.get(number, 0.0) + rarity.of(term)
+                held[number] = held.get(number, 0.0) + rarity[term]
         best = max(held, key=lambda number: held[number], default=None)
         if best is not None and held[best] >= _MENTIONED * total:
             return best

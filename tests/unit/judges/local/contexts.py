@@ -28,5 +28,5 @@ def looked_up(
     text: str, index: EvidenceIndex, question: str = "", cited: frozenset[int] = frozenset(), most: int = 12
 ) -> tuple[ClaimView, Candidates]:
     """What of a claim is looked for, all words alike, and where it is found."""
-    view = view_of(text, question, "", Rarity({}))
+    view = view_of(text, question, "", Rarity())
     return view, find_candidates(index.layout, view, most, cited=cited)

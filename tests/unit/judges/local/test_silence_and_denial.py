@@ -53,7 +53,7 @@ def test_silence_is_told_by_its_words_where_no_pattern_is(claim: str, topics: li
 def test_a_sentence_breaks_the_silence_that_has_most_of_what_it_is_on(claim: str, number: int | None) -> None:
     silence = silence_of(f"the documents don't mention {claim}.")
     assert silence is not None
-    assert mentioned(silence, index_of(SOURCE), Rarity({})) == number
+    assert mentioned(silence, index_of(SOURCE), Rarity()) == number
 
 
 @pytest.mark.parametrize(
