@@ -19,9 +19,8 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, WithJsonSchema, field_validator, model_validator
 
-from guardrail.claims.patterns import SeverityRules
 from guardrail.claims.segmenter import DEFAULT_MAX_SEGMENT_CHARS
-from guardrail.claims.severity import SEVERITY_REASONS
+from guardrail.claims.severity import SEVERITY_REASONS, SeverityRules
 from guardrail.errors import ConfigError
 from guardrail.events import (
     LEFT_OPEN,

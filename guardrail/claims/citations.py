@@ -199,7 +199,7 @@ class CitationReader:
         found: list[_Found] = []
         code: list[_Found] = []
         for find in (self._announced, self._marked, self._addressed, self._running):
-            more = _apart(find(raw, code), found)
+            more = [mark for mark in find(raw, code) if not _overlaps(mark, found)]
             if more:
                 found += more
                 found.sort()
@@ -596,12 +596,8 @@ def _with_phrases(raw: str, found: list[_Found]) -> list[_Found]:
     return wider
 
 
-def _apart(found: Iterator[_Found], taken: list[_Found]) -> list[_Found]:
-    """Those that don't overlap what is taken, which is ascending and apart."""
-    return [mark for mark in found if not (taken and _overlaps(mark, taken))]
-
-
 def _overlaps(mark: _Found, taken: list[_Found]) -> bool:
+    """Whether a mark overlaps one of those that are taken, which are ascending and apart."""
     after = bisect_left(taken, (mark[1],))
     return after > 0 and taken[after - 1][1] > mark[0]
 

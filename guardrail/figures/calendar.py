@@ -8,8 +8,16 @@ from typing import Final, NamedTuple
 
 from guardrail.figures import tables
 from guardrail.figures.model import Day
-from guardrail.figures.tables import MONTHS, ORDINALS, SHY_MONTHS, WEEKDAYS, WEEKDAYS_SHORT
-from guardrail.figures.tokens import Tok, Token, touches
+from guardrail.figures.tables import (
+    MONTHS,
+    ORDINALS,
+    SHY_MONTHS,
+    WEEKDAYS,
+    WEEKDAYS_SHORT,
+    Tok,
+    Token,
+    touches,
+)
 
 TO: Final = frozenset({"-", "–", "—", "to", "bis", "through", "until", "till"})
 SUFFIXES: Final = frozenset({"st", "nd", "rd", "th"})

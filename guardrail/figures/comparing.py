@@ -17,15 +17,15 @@ from guardrail.figures.source import MANY, FigureSource, Sentence
 from guardrail.figures.tables import COMPARATIVES, PRICING, SUPERLATIVES, alternatives, same_currency
 
 _WORDS: Final = re.compile(rf"\b(?:{alternatives(COMPARATIVES)})\b", re.IGNORECASE)
-OF_MOST: Final[Mapping[str, Mapping[str, int]]] = {
+_OF_MOST: Final[Mapping[str, Mapping[str, int]]] = {
     "expensive": {"money": 1},
     "costly": {"money": 1},
     "affordable": {"money": -1},
     "recent": {"date": 1, "clock": 1},
 }
 """What "most" means of what, by what is measured; "least" means the contrary."""
-_MOST: Final = re.compile(
-    rf"(?<!\bat )\b(?:(?P<end>most|least)\s(?P<of>{alternatives(OF_MOST)})|{alternatives(SUPERLATIVES)})\b",
+MOST: Final = re.compile(
+    rf"(?<!\bat )\b(?:(?P<end>most|least)\s(?P<of>{alternatives(_OF_MOST)})|{alternatives(SUPERLATIVES)})\b",
     re.IGNORECASE,
 )
 _LESS_OR_MORE: Final = rf"(?P<more>more\s|less\s)?(?P<word>{alternatives(COMPARATIVES)})"
@@ -100,7 +100,7 @@ _Share = tuple[float, int, int]
 
 def compares(text: str) -> bool:
     """Whether a text may compare: cheaper than to look."""
-    return any(each.search(text) for each in (_MOST, _WORDS, _UNLIMITED))
+    return any(each.search(text) for each in (MOST, _WORDS, _UNLIMITED))
 
 
 def compares_two(claim: Sentence) -> bool:
@@ -113,11 +113,11 @@ def contest(claim: Sentence, source: FigureSource, near: Sequence[int]) -> Conte
     said = _sides(claim)
     if said is None:
         of_two = _OF_TWO[0].search(claim.text) or _OF_TWO[1].search(claim.text)
-        most = of_two or _MOST.search(claim.text)
+        most = of_two or MOST.search(claim.text)
         if most is None or claim.denials % 2 or _ONE_OF.search(claim.text, 0, most.start()):
             return None
         first = _terms(claim, 0, most.start()) or _terms(claim, most.end(), len(claim.text))
-        ways = _ways([*(of_two["more"] or "").split(), of_two["word"]]) if of_two else _ways_of_most(most)
+        ways = _ways([*(of_two["more"] or "").split(), of_two["word"]]) if of_two else ways_of_most(most)
         if of_two and most.re is _OF_TWO[1]:
             first = _terms(claim, most.start(), most.start("word"))
         return _among_all(claim, most.span(), ways, first - _SAYING, source, near)
@@ -272,11 +272,12 @@ def _ways(words: Sequence[str]) -> dict[str, int]:
     return {measure: sign * way for measure, way in last.items()}
 
 
-def _ways_of_most(found: re.Match[str]) -> Mapping[str, int]:
+def ways_of_most(found: re.Match[str]) -> Mapping[str, int]:
+    """Which way a superlative that ``MOST`` finds points, by what is measured."""
     if not found["of"]:
         return SUPERLATIVES[found[0].casefold()]
     sign = 1 if found["end"].casefold() == "most" else -1
-    return {measure: sign * way for measure, way in OF_MOST[found["of"].casefold()].items()}
+    return {measure: sign * way for measure, way in _OF_MOST[found["of"].casefold()].items()}
 
 
 def way_of(ways: Mapping[str, int], measure: str) -> int:

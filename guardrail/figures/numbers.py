@@ -24,9 +24,11 @@ from guardrail.figures.tables import (
     SIGNS,
     TENS,
     VULGAR,
+    Tok,
+    Token,
     find_unit,
+    touches,
 )
-from guardrail.figures.tokens import Tok, Token, touches
 
 _MAX_DIGITS: Final = 40
 _MAX_WORDS: Final = 16

@@ -12,8 +12,19 @@ from guardrail.figures import calendar, numbers, tables
 from guardrail.figures.calendar import CLOCK_WORDS, SUFFIXES, TO, FoundMoment, is_year
 from guardrail.figures.model import Bound, Day, Figure, Kind
 from guardrail.figures.numbers import Amount, Separators, Suffix
-from guardrail.figures.tables import ARTICLES, MONTHS, NO_NOUN, NUMBER_WORDS, ORDINALS, SIGNS, find_unit
-from guardrail.figures.tokens import Tok, Token, tokenize, touches
+from guardrail.figures.tables import (
+    ARTICLES,
+    MONTHS,
+    NO_NOUN,
+    NUMBER_WORDS,
+    ORDINALS,
+    SIGNS,
+    Tok,
+    Token,
+    find_unit,
+    tokenize,
+    touches,
+)
 
 _Read = tuple[Figure, int] | None
 _DASHES: Final = frozenset({"-", "–", "—", "−", "~"})

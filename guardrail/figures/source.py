@@ -162,9 +162,6 @@ class SourceText(NamedTuple):
 class Sentence:
     """A text with its figures and its words."""
 
-    silent: Final = _SILENT
-    """The terms that say nothing."""
-
     def __init__(self, text: str, shown: Separators | None = None) -> None:
         """``shown``: what separators do where the text stands; None: what it shows itself."""
         self.text = text

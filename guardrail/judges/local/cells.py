@@ -22,17 +22,10 @@ from guardrail.figures.agreement import agrees
 from guardrail.figures.calculation import is_given
 from guardrail.figures.source import MEETING, OPENING, Sentence
 from guardrail.figures.tables import CLOSED
-from guardrail.judges.local.columns import (
-    ANSWERING,
-    HEADED,
-    WorkedOut,
-    checks_of_columns,
-    counts_all_records,
-    end_of,
-    ordered_columns,
-)
 from guardrail.judges.local.records import (
+    ANSWERING,
     CODE,
+    HEADED,
     Cell,
     CellCheck,
     ClaimTerms,
@@ -40,9 +33,14 @@ from guardrail.judges.local.records import (
     TableRow,
     Tables,
     TableText,
+    WorkedOut,
+    checks_of_columns,
+    counts_all_records,
+    end_of,
     figures_of_header,
     is_bare,
     keeps_limit,
+    ordered_columns,
     place_of,
 )
 from guardrail.structure.tables import says_nothing

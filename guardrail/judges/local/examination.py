@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, overload
+from typing import Final
 
 from guardrail.claims.model import Claim
 from guardrail.claims.phrases import pattern
@@ -135,32 +135,18 @@ def quoted_sentence(evidence: EvidenceIndex, number: int) -> Evidence:
 
 def figures_of(evidence: EvidenceIndex) -> FigureSource:
     """The figures of the contexts, read once for all claims of a response."""
-    return evidence.kept(FigureSource, lambda: FigureSource(_Sentences(evidence)))
+    return evidence.kept(FigureSource, lambda: FigureSource(list(_sentences(evidence))))
 
 
-class _Sentences(Sequence[SourceText]):
-    """The sentences of the contexts, as the figures check takes them; made when they are asked for."""
-
-    def __init__(self, evidence: EvidenceIndex) -> None:
-        self._evidence = evidence
-        self._all = evidence.layout.sentences
-
-    def __len__(self) -> int:
-        return len(self._all)
-
-    @overload
-    def __getitem__(self, number: int) -> SourceText: ...
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[SourceText]: ...
-    def __getitem__(self, number: int | slice) -> SourceText | Sequence[SourceText]:
-        if isinstance(number, slice):
-            return [self[each] for each in range(*number.indices(len(self)))]
-        context = self._all.context[number]
-        start, end = self._all.start[number], self._all.end[number]
-        text = self._evidence.shown(context)
-        first = number == 0 or self._all.context[number - 1] != context
-        before = "\n\n" if first else text[self._all.end[number - 1] : start]
-        return SourceText(self._evidence.contexts[context].id, start, end, text[start:end], before)
+def _sentences(evidence: EvidenceIndex) -> Iterator[SourceText]:
+    """The sentences of the contexts, as the figures check takes them."""
+    sentences = evidence.layout.sentences
+    last, ended = -1, 0
+    for context, start, end in zip(sentences.context, sentences.start, sentences.end, strict=True):
+        text = evidence.shown(context)
+        before = text[ended:start] if context == last else "\n\n"
+        yield SourceText(evidence.contexts[context].id, start, end, text[start:end], before)
+        last, ended = context, end
 
 
 def cited_contexts(claim: Claim, evidence: EvidenceIndex) -> frozenset[int]:

@@ -51,20 +51,14 @@ def test_a_mark_tells_something_where_a_value_belongs_or_its_label_is_no_name(te
 
 
 def test_the_text_of_a_link_to_a_context_is_read_where_it_tells_something() -> None:
-    contexts = [
-        Context(id="t", text="", source="https://ferry.example"),
-        Context(id="No dogs", text=""),
-    ]
+    contexts = [Context(id="t", text="", source="https://ferry.example"), Context(id="No dogs", text="")]
     for text, read in [
         ("Ferries run daily (see [the times](https://ferry.example)).", False),
         ("Ferries run daily (see [dogs are banned](https://ferry.example)).", True),
         ("According to [the times](https://ferry.example), ferries run daily.", False),
         ("According to [a page that bans dogs](https://ferry.example), ferries run.", False),
         ("According to [what says dogs are banned](https://ferry.example), ferries run.", False),
-        (
-            "According to [the list that says dogs may sail](https://ferry.example), all is fine.",
-            True,
-        ),
+        ("According to [the list that says dogs may sail](https://ferry.example), all is fine.", True),
         ("Ferries run daily. [No dogs](https://ferry.example)", False),
     ]:
         prose = claim_prose(text, CitationReader(contexts).find(text)).text

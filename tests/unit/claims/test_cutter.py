@@ -169,53 +169,35 @@ def test_a_bare_answer_to_a_question_of_the_text_states_what_was_asked() -> None
     assert claims("How much is it? Right.") == claims("Yes.") == []
 
 
-@pytest.mark.parametrize(
-    ("question", "answer", "asked"),
-    ASSENT["states"],
-)
+@pytest.mark.parametrize(("question", "answer", "asked"), ASSENT["states"])
 def test_an_answer_of_no_more_than_yes_or_no_states_what_the_user_asks(
     question: str, answer: str, asked: str
 ) -> None:
     assert [claim.lead_in for claim in claims(answer, question=question)] == [asked or question]
 
 
-@pytest.mark.parametrize(
-    ("question", "said", "denied"),
-    ASSENT["said and denied"],
-)
+@pytest.mark.parametrize(("question", "said", "denied"), ASSENT["said and denied"])
 def test_yes_and_no_say_what_a_question_asks_and_its_denial(question: str, said: str, denied: str) -> None:
     assert (stated_by(question), stated_by(question, denied=True)) == (said, denied)
 
 
-@pytest.mark.parametrize(
-    ("answer", "yes"),
-    ASSENT["reassuring"],
-)
+@pytest.mark.parametrize(("answer", "yes"), ASSENT["reassuring"])
 def test_a_reassurance_is_no_denial(answer: str, yes: bool | None) -> None:
     assert answers("Are drones allowed?", answer) is yes
 
 
-@pytest.mark.parametrize(
-    ("question", "answer", "yes"),
-    ASSENT["yes or no"],
-)
+@pytest.mark.parametrize(("question", "answer", "yes"), ASSENT["yes or no"])
 def test_yes_and_no_are_told_apart_in_other_words_too(question: str, answer: str, yes: bool) -> None:
     assert answers(question, answer) is yes
     assert len(claims(answer, question=question)) == 1
 
 
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    ASSENT["with a wish"],
-)
+@pytest.mark.parametrize(("answer", "said"), ASSENT["with a wish"])
 def test_a_wish_behind_a_yes_or_no_hides_neither(answer: str, said: list[str]) -> None:
     assert [claim.text for claim in claims(answer, question="Is the lake too cold to swim?")] == said
 
 
-@pytest.mark.parametrize(
-    ("question", "answer"),
-    ASSENT["to a request"],
-)
+@pytest.mark.parametrize(("question", "answer"), ASSENT["to a request"])
 def test_an_answer_to_a_request_or_another_question_states_nothing(question: str, answer: str) -> None:
     assert claims(answer, question=question) == []
 

@@ -19,10 +19,7 @@ def bodies(text: str) -> list[list[str]]:
     return [[s.kind.value, s.body_text] for s in segments(text)]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    table(__file__, "segmenter.yaml")["markdown"],
-)
+@pytest.mark.parametrize(("text", "expected"), table(__file__, "segmenter.yaml")["markdown"])
 def test_lines_are_read_as_markdown(text: str, expected: list[list[str]]) -> None:
     assert bodies(text) == expected
 

@@ -11,8 +11,13 @@ import pytest
 import yaml
 
 from guardrail.claims import BuiltinSeverityRater
-from guardrail.claims.patterns import SeverityPattern, SeverityRules
-from guardrail.claims.severity import SEVERITY_REASONS, figure_reasons, lexicon
+from guardrail.claims.severity import (
+    SEVERITY_REASONS,
+    SeverityPattern,
+    SeverityRules,
+    figure_reasons,
+    lexicon,
+)
 from guardrail.events import SegmentKind, Severity
 from guardrail.figures import Kind, find_figures
 from guardrail.figures.tables import CENTS, CURRENCY_WORDS, UNITS

@@ -13,10 +13,7 @@ def sentences(text: str) -> list[str]:
     return [text[start:end] for start, end in zip(*sentence_spans(text), strict=True)]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    table(__file__, "context_sentences.yaml")["cut"],
-)
+@pytest.mark.parametrize(("text", "expected"), table(__file__, "context_sentences.yaml")["cut"])
 def test_cuts(text: str, expected: list[str]) -> None:
     assert sentences(text) == expected
 

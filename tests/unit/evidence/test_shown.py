@@ -15,10 +15,7 @@ from guardrail.judges.local.settings import LocalJudgeSettings
 from tests.support.tables import table
 
 
-@pytest.mark.parametrize(
-    ("raw", "shown"),
-    table(__file__, "shown.yaml")["shown"],
-)
+@pytest.mark.parametrize(("raw", "shown"), table(__file__, "shown.yaml")["shown"])
 def test_only_what_a_reader_is_shown_counts(raw: str, shown: str) -> None:
     assert ShownText(raw).text == shown
 

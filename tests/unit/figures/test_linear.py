@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from guardrail.figures import find_figures, reading
-from guardrail.figures.tokens import Token, tokenize
+from guardrail.figures.tables import Token, tokenize
 from tests.property.test_figures_properties import HOSTILE
 
 

@@ -28,10 +28,7 @@ def told(text: str) -> list[Told]:
     return [of(table) for table in read_tables(text)]
 
 
-HUTS: Told = {
-    "Alder Hut": {"Beds": "12", "Warden": "Ilse"},
-    "Birch Hut": {"Beds": "8", "Warden": "nobody"},
-}
+HUTS: Told = {"Alder Hut": {"Beds": "12", "Warden": "Ilse"}, "Birch Hut": {"Beds": "8", "Warden": "nobody"}}
 WAYS = {
     "Markdown": "| Hut | Beds | Warden |\n|:--|--:|---|\n| Alder Hut | 12 | Ilse |\n"
     "| Birch Hut | 8 | nobody |",

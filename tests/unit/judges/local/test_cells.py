@@ -37,18 +37,12 @@ def odd(
     return [(each.row, each.cell.text, each.owner, each.sure) for each in otherwise]
 
 
-@pytest.mark.parametrize(
-    "claim",
-    CASES["as the cells say"],
-)
+@pytest.mark.parametrize("claim", CASES["as the cells say"])
 def test_what_the_cells_say_is_not_at_odds_with_them(claim: str) -> None:
     assert odd(claim) == []
 
 
-@pytest.mark.parametrize(
-    ("claim", "record", "value", "owner"),
-    CASES["otherwise"],
-)
+@pytest.mark.parametrize(("claim", "record", "value", "owner"), CASES["otherwise"])
 def test_a_value_of_another_cell_is_at_odds_with_the_one_named(
     claim: str, record: str, value: str, owner: str
 ) -> None:
@@ -123,10 +117,7 @@ def test_words_of_another_column_are_at_odds_with_the_one_named() -> None:
     assert odd("Plain merino of 100 g is on order.", WOOL)[0][:3] == ("Merino, 100 g", "£11.40", "Dyed")
 
 
-@pytest.mark.parametrize(
-    ("claim", "cells"),
-    CASES["hours"],
-)
+@pytest.mark.parametrize(("claim", "cells"), CASES["hours"])
 def test_hours_and_closed_say_who_is_there(claim: str, cells: list[str]) -> None:
     assert [value for _, value, _, _ in odd(claim, DESK)] == cells
 

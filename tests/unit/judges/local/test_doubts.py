@@ -23,10 +23,7 @@ def judged(checker: ClaimChecker, claim: str, *contexts: str) -> Judgement:
     return checker.check("c1", claim_of(claim), "", index_of(*contexts))
 
 
-@pytest.mark.parametrize(
-    ("claim", "contexts", "values"),
-    CASES["disagree"],
-)
+@pytest.mark.parametrize(("claim", "contexts", "values"), CASES["disagree"])
 def test_both_sides_of_a_disagreement_are_named(
     checker: ClaimChecker, claim: str, contexts: tuple[str, ...], values: tuple[str, str]
 ) -> None:
@@ -41,10 +38,7 @@ def test_both_sides_of_a_disagreement_are_named(
     assert {evidence.context_id for evidence in found.evidence} >= set(names)
 
 
-@pytest.mark.parametrize(
-    ("claim", "contexts"),
-    CASES["of different things"],
-)
+@pytest.mark.parametrize(("claim", "contexts"), CASES["of different things"])
 def test_values_of_different_things_are_no_disagreement(
     checker: ClaimChecker, claim: str, contexts: tuple[str, ...]
 ) -> None:
@@ -62,9 +56,6 @@ def test_what_a_document_takes_back_is_no_evidence(
     assert found.reasoning.startswith(f"{why}: '")
 
 
-@pytest.mark.parametrize(
-    ("claim", "context"),
-    CASES["held to"],
-)
+@pytest.mark.parametrize(("claim", "context"), CASES["held to"])
 def test_what_it_holds_to_is(checker: ClaimChecker, claim: str, context: str) -> None:
     assert judged(checker, claim, context).verdict is Verdict.SUPPORTED

@@ -18,28 +18,19 @@ SOURCE = "The Basic plan costs $29 per month. A refund is paid within 14 days."
 BY_WORDS = ClaimChecker(LocalJudgeSettings(), load_parameters())
 
 
-@pytest.mark.parametrize(
-    ("claim", "rest"),
-    CASES["silent, and the rest"],
-)
+@pytest.mark.parametrize(("claim", "rest"), CASES["silent, and the rest"])
 def test_silence_is_told_from_what_else_is_said(claim: str, rest: str | None) -> None:
     silence = silence_of(claim.lower())
     assert silence is not None
     assert (None if silence.rest is None else claim[slice(*silence.rest)].lstrip()) == rest
 
 
-@pytest.mark.parametrize(
-    "claim",
-    CASES["no silence"],
-)
+@pytest.mark.parametrize("claim", CASES["no silence"])
 def test_what_says_nothing_of_the_documents_or_denies_another_thing_is_no_silence(claim: str) -> None:
     assert silence_of(claim.lower()) is None
 
 
-@pytest.mark.parametrize(
-    ("claim", "topics"),
-    CASES["by words, with the topics"],
-)
+@pytest.mark.parametrize(("claim", "topics"), CASES["by words, with the topics"])
 def test_silence_is_told_by_its_words_where_no_pattern_is(claim: str, topics: list[str]) -> None:
     silence = silence_of(claim.lower())
     assert silence is not None
@@ -64,11 +55,7 @@ def test_a_sentence_breaks_the_silence_that_has_most_of_what_it_is_on(claim: str
             Verdict.SUPPORTED,
             "No passage was found that speaks of it.",
         ),
-        (
-            "The documents don't mention a refund.",
-            Verdict.UNSUPPORTED,
-            "The documents may speak of it.",
-        ),
+        ("The documents don't mention a refund.", Verdict.UNSUPPORTED, "The documents may speak of it."),
         # what else is said is judged by itself, wherever it stands
         (
             "The documents don't mention a trial, but the Basic plan costs $79 per month.",
@@ -135,10 +122,7 @@ def test_a_false_silence_is_mostly_found_in_other_words_and_a_true_one_let_pass(
     assert sum(map(silent, NOT_SPOKEN_OF)) >= 7
 
 
-@pytest.mark.parametrize(
-    ("source", "claim", "otherwise"),
-    CASES["denials in other languages"],
-)
+@pytest.mark.parametrize(("source", "claim", "otherwise"), CASES["denials in other languages"])
 def test_a_denial_that_the_verifier_can_not_read_keeps_a_claim_from_being_supported(
     source: str, claim: str, otherwise: bool
 ) -> None:

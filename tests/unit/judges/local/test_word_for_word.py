@@ -29,10 +29,7 @@ def last_of(answer: str, *contexts: str) -> Judgement:
 RAFT = "The raft holds 14 people and costs $14 an hour."
 
 
-@pytest.mark.parametrize(
-    ("answer", "context"),
-    CASES["supported"],
-)
+@pytest.mark.parametrize(("answer", "context"), CASES["supported"])
 def test_a_sentence_of_a_context_is_supported(answer: str, context: str) -> None:
     found = last_of(answer, "Nothing of it.", context)
     assert (found.verdict, found.reasoning, found.contradiction) == (Verdict.SUPPORTED, SAID, 0.0)
@@ -70,10 +67,7 @@ def test_a_long_sentence_counts_whole_and_not_by_its_pieces() -> None:
     assert CHECKER.check("c", claim_of(piece), "", index).reasoning != SAID
 
 
-@pytest.mark.parametrize(
-    "contexts",
-    CASES["taken back"],
-)
+@pytest.mark.parametrize("contexts", CASES["taken back"])
 def test_what_other_words_take_back_does_not_stand(contexts: tuple[str, ...]) -> None:
     assert last_of("Dogs may ride on the raft.", *contexts).reasoning != SAID
 
