@@ -48,14 +48,6 @@ _ASKED_EVERY_S: Final = 0.02
 _UNASKED: Final = 50  # contexts
 
 
-def _shown(contexts: Sequence[Context], stopped: Callable[[], bool]) -> Iterator[ShownText]:
-    """The contexts as readers see them. Raises Stopped once ``stopped()``."""
-    for number, context in enumerate(contexts):
-        if number % _UNASKED == 0 and stopped():
-            raise Stopped
-        yield ShownText(context.text)
-
-
 def find_quote(text: str, quote: str) -> tuple[int, int] | None:
     """The span (code points of ``text``) of ``quote``, or None. Linear in both lengths."""
     quote = quote.strip()
@@ -367,9 +359,15 @@ class EvidenceIndex:
         return True
 
     def _read_contexts(self, stopped: Callable[[], bool] = lambda: False) -> tuple[ShownText, ...]:
+        """The contexts as readers see them. Raises Stopped once ``stopped()``."""
         shown = self._shown
         if shown is None:  # two threads may both read: they read the same
-            shown = self._shown = tuple(_shown(self.contexts, stopped))
+            read: list[ShownText] = []
+            for number, context in enumerate(self.contexts):
+                if number % _UNASKED == 0 and stopped():
+                    raise Stopped
+                read.append(ShownText(context.text))
+            shown = self._shown = tuple(read)
         return shown
 
     def shown(self, context: int) -> str:

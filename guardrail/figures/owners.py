@@ -94,6 +94,14 @@ class _Rival(NamedTuple):
     """What the sentence itself speaks of, and what stands above it."""
 
 
+class _Places(NamedTuple):
+    """The sentences ``holding`` a claim's figure, what each of them may speak of, and the rivals."""
+
+    holding: Sequence[int]
+    scopes: Sequence[Scope]
+    rivals: Sequence[_Rival]
+
+
 class Things:
     """What the sentences of a source speak of. Read-only once built, so threads may share it."""
 
@@ -295,8 +303,8 @@ class Things:
         if not holding or not others:
             return None
         apart = frozenset(n for n, _ in others)
-        own = [self._loosely(n, apart) for n in holding]
         rivals = [_Rival(n, other, self._strictly(n), self._said(n)) for n, other in others]
+        places = _Places(holding, [self._loosely(n, apart) for n in holding], rivals)
         start, end = _part_of(claim, figure)
         values = [f for f in claim.figures if f is figure or not f.name]
         if len(values) > _MOST_VALUES:
@@ -310,34 +318,28 @@ class Things:
         mine = [each for each in named if max(start, first) <= each.start < min(end, last)]
         mine = mine or [each for each in named if start <= each.start < end]
         if mine:
-            return self._by_name(claim, figure, mine, own, rivals, holding, claim.text)
+            return self._by_name(claim, figure, mine, places, claim.text)
         if len(values) > _OF_UNNAMED:
             return None
         told = frozenset(term for at, term in claim.words if start <= at < end) - _SILENT
-        found = self._by_word(told, own, rivals, holding, claim.text)
+        found = self._by_word(told, places, claim.text)
         if found is None and (names := self.names_of(asked, ())):
             # Another document may well say of everything what this one says of the thing that is asked about.
             of = self._source.texts
             ids = {of[n].context_id for n in holding if not any(t in self._naming for t in self._said(n))}
             rivals = [rival for rival in rivals if ids <= {of[rival.number].context_id}]
-            return self._by_name(claim, figure, names, own, rivals, holding, asked)
+            return self._by_name(claim, figure, names, places._replace(rivals=rivals), asked)
         if found is None and claim.opens_with_pronoun:
             about = terms_of(asked) - _SILENT
-            found = self._by_word(about, own, rivals, holding, asked)
+            found = self._by_word(about, places, asked)
         return found
 
     def _by_name(
-        self,
-        claim: Sentence,
-        figure: Figure,
-        named: Sequence[_Named],
-        own: Sequence[Scope],
-        rivals: Sequence[_Rival],
-        holding: Sequence[int],
-        text: str,
+        self, claim: Sentence, figure: Figure, named: Sequence[_Named], places: _Places, text: str
     ) -> Owned | None:
         """Whether a name stands with a rival that has all names which stand with the figure, too."""
-        present = [each for each in named if any(self._stands(each.terms, scope) for scope in own)]
+        holding, scopes, rivals = places
+        present = [each for each in named if any(self._stands(each.terms, scope) for scope in scopes)]
         absent = [each for each in named if each not in present]
         for rival in rivals if absent else ():
             given = next((each for each in absent if self._stands(each.terms, rival.scope)), None)
@@ -347,7 +349,7 @@ class Things:
                 and all(self._stands(each.terms, rival.scope) for each in present)
                 and all(
                     self._names_another(scope, rival, given, claim) or self._alike(n, rival, given, claim)
-                    for n, scope in zip(holding, own, strict=True)
+                    for n, scope in zip(holding, scopes, strict=True)
                 )
             ):
                 owner = "" if text is not claim.text else self._owner(claim, figure, given, rival, holding)
@@ -395,20 +397,13 @@ class Things:
             owner = owner or _shown(self._source.texts[n].text, first)
         return owner
 
-    def _by_word(
-        self,
-        told: Scope,
-        own: Sequence[Scope],
-        rivals: Sequence[_Rival],
-        holding: Sequence[int],
-        text: str,
-    ) -> Owned | None:
+    def _by_word(self, told: Scope, places: _Places, text: str) -> Owned | None:
         """The same by words that stand in one part only, at its beginning or above it."""
         alone = frozenset(term for term in told if len(self._parts.get(term, ())) == 1)
-        lacking = alone.difference(*own)
-        if not lacking or any(not alone.isdisjoint(self._top(n)) for n in holding):
+        lacking = alone.difference(*places.scopes)
+        if not lacking or any(not alone.isdisjoint(self._top(n)) for n in places.holding):
             return None
-        for rival in rivals:
+        for rival in places.rivals:
             if found := lacking & rival.scope & self._top(rival.number):
                 return Owned(_written(text, found), rival.number, rival.figure)
         return None

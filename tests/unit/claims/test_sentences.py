@@ -8,16 +8,15 @@ from guardrail.claims import Segmenter
 from guardrail.events import SegmentKind
 from guardrail.evidence.sentences import sentence_spans
 from tests.support.tables import table
+from tests.unit.claims.test_segmenter import segments
 
 SENTENCES = table(__file__, "sentences.yaml")
 
 
 def cut(text: str, size: int) -> list[str]:
-    segmenter = Segmenter()
-    segments = [s for i in range(0, len(text), size) for s in segmenter.feed(text[i : i + size])]
-    segments += segmenter.finish()
-    assert all(s.kind is SegmentKind.SENTENCE for s in segments)
-    return [s.text for s in segments]
+    found = segments(text, size=size)
+    assert all(s.kind is SegmentKind.SENTENCE for s in found)
+    return [s.text for s in found]
 
 
 @pytest.mark.parametrize("text", SENTENCES["one"])

@@ -6,6 +6,8 @@ import sys
 import threading
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from guardrail.events import Context
 from guardrail.evidence import EvidenceIndex
@@ -219,3 +221,17 @@ def test_who_waits_for_another_that_builds_asks_too() -> None:
     given_up.set()
     thread.join(30)
     assert index.prepare(lambda: True)
+
+
+COUNTED = "One two three four. Five six seven. " * 40
+
+
+@given(st.lists(st.integers(0, 279), max_size=30), st.integers(5, 60), st.integers(0, 4))
+def test_the_windows_of_several_tokens_are_those_of_each(found: list[int], size: int, overlap: int) -> None:
+    layout = Layout([ShownText(COUNTED)], size, overlap * size // 5)
+    positions = sorted(set(found))
+    for windows in (layout.sentences, layout.passages):
+        each = {number for position in positions for number in windows.holding(position)}
+        together = windows.holding_any(positions)
+        assert set(together) == each
+        assert len(together) == len(each)

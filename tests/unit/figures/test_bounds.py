@@ -7,17 +7,16 @@ from itertools import pairwise
 
 import pytest
 
-from guardrail.figures import FigureSource, SourceText, State, check_figures, find_figures, source
+from guardrail.figures import State, check_figures, find_figures, reading, source
 from guardrail.figures.model import Figure
 from guardrail.figures.numbers import Separators
 from guardrail.figures.reading import MOST, MOST_CHARS
+from guardrail.figures.tables import Token, tokenize
+from tests.property.test_figures_properties import HOSTILE as PIECES
+from tests.unit.figures.sources import source_of
 
 HOSTILE = ["1/", "1-", "0/1 1/0 ", "1:", "1 ", "$5 "]
 CLAIM = "Refunds are paid within 14 days."
-
-
-def source_of(*texts: str) -> FigureSource:
-    return FigureSource([SourceText("c", 0, len(text), text) for text in texts])
 
 
 def stopping_after(asked: int) -> Callable[[], bool]:
@@ -99,3 +98,24 @@ def test_of_many_sentences_so_many_figures_are_read(monkeypatch: pytest.MonkeyPa
     assert read == sentences[:2]
     assert found.has_more_figures_than(8)
     assert read == sentences[:3]
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_the_work_is_linear(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long and odd a text is, the scan looks at each token a bounded number of times: as often per
+    token in one that is ten times as long."""
+    looked = 0
+
+    class Counting(list[Token]):
+        def __getitem__(self, key):  # type: ignore[no-untyped-def]
+            nonlocal looked
+            looked += 1
+            return super().__getitem__(key)
+
+    monkeypatch.setattr(reading, "tokenize", lambda text: Counting(tokenize(text)))
+    costs = []
+    for times in (200, 2000):
+        looked = 0
+        find_figures(piece * times)
+        costs.append(looked / times)
+    assert costs[1] <= costs[0] * 1.2 + 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail.figures import FigureSource, SourceText, State, check_figures
+from guardrail.figures import State, check_figures
+from tests.unit.figures.sources import source_of
 
 RAFTS = (
     "The Otter raft carries six people and rents for £85 a day.",
@@ -27,8 +28,7 @@ STONES = ("The mill dates from 1780.", "The chapel dates from 1655.")
 
 
 def states(claim: str, sources: tuple[str, ...]) -> list[str]:
-    texts = [SourceText(f"c{i}", 0, len(text), text) for i, text in enumerate(sources)]
-    return [str(check.state) for check in check_figures(claim, FigureSource(texts), range(len(texts)))]
+    return [str(check.state) for check in check_figures(claim, source_of(*sources), range(len(sources)))]
 
 
 @pytest.mark.parametrize(

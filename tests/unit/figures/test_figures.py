@@ -6,15 +6,11 @@ from typing import Any
 
 import pytest
 
-from guardrail.figures import Day, FigureSource, SourceText, State, check_figures, find_figures
+from guardrail.figures import Day, State, check_figures, find_figures
 from tests.support.tables import table
+from tests.unit.figures.sources import source_of
 
 CASES: dict[str, list[Any]] = table(__file__, "cases.yaml")
-
-
-def source_of(*sentences: str) -> FigureSource:
-    """Sentences, each of a context of its own."""
-    return FigureSource([SourceText(f"c{i}", 0, len(text), text) for i, text in enumerate(sentences)])
 
 
 @pytest.mark.parametrize(("text", "expected"), CASES["readings"])
@@ -51,7 +47,7 @@ def test_a_figure_of_a_sentence_that_was_not_named_is_found_too() -> None:
 
 def test_only_the_sentence_with_the_subject_s_pronoun_takes_over_words() -> None:
     texts = ["The basic plan is for teams.", "It costs 49 euros a month."]
-    one = FigureSource([SourceText("c", 0, 1, texts[0]), SourceText("c", 2, 3, texts[1])])
+    one = source_of(*texts, context="c")
     assert check_figures("The basic plan costs 59 euros a month.", one, [0, 1])[0].state is State.CONFLICT
     two = source_of(*texts)
     assert check_figures("The basic plan costs 59 euros a month.", two, [0, 1])[0].state is State.ABSENT
@@ -101,9 +97,7 @@ def test_figures_that_stand_at_each_other_s_things_are_in_conflict() -> None:
 
 
 def test_what_names_a_thing_by_a_number_is_absent_where_others_are_named_so() -> None:
-    source = FigureSource(
-        [SourceText("c", 0, 0, "Trams leave from Platform 4."), SourceText("c", 0, 0, "It costs €6.")]
-    )
+    source = source_of("Trams leave from Platform 4.", "It costs €6.", context="c")
     states = [
         [(check.state, check.figure.name) for check in check_figures(claim, source, [0, 1])]
         for claim in (
@@ -130,5 +124,5 @@ def test_huge_powers_are_read(text: str) -> None:
     ],
 )
 def test_a_total_that_the_source_states_otherwise_is_no_calculation(claim: str, source: str) -> None:
-    checks = check_figures(claim, FigureSource([SourceText("c", 0, 0, source)]), [0])
+    checks = check_figures(claim, source_of(source), [0])
     assert State.CONFLICT in [check.state for check in checks]

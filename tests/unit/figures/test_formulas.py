@@ -2,9 +2,10 @@
 
 import pytest
 
-from guardrail.figures import FigureSource, SourceText, State, check_figures
+from guardrail.figures import State, check_figures
 from guardrail.figures.formulas import compared, formulas
 from tests.support.tables import table
+from tests.unit.figures.sources import source_of
 
 CASES = table(__file__, "formulas.yaml")
 
@@ -41,7 +42,7 @@ def test_words_units_and_limits_are_no_formulas(text: str) -> None:
 
 def test_a_claim_without_figures_is_compared_by_its_formula() -> None:
     text = "Speed is given by v = s/t."
-    source = FigureSource([SourceText("c0", 0, len(text), text)])
+    source = source_of(text)
     [check] = check_figures("Speed is given by v = t/s.", source, [0])
     assert (check.state, check.figure.text) == (State.CONFLICT, "v = t/s")
     assert check.source is not None
@@ -56,14 +57,14 @@ def test_many_brackets_and_terms_end() -> None:
 
 def test_a_number_of_a_formula_that_is_another_is_not_found() -> None:
     text = "The force is F = 9.81m."
-    source = FigureSource([SourceText("c0", 0, len(text), text)])
+    source = source_of(text)
     states = [check.state for check in check_figures("The force is F = 9.90m.", source, [0])]
     assert State.CONFLICT in states
     assert State.FOUND not in states
 
 
 def test_the_numbers_of_a_formula_are_quoted_from_the_sentence_that_has_it() -> None:
-    source = FigureSource([SourceText("c0", 0, 1, "0"), SourceText("c1", 0, 5, "x 0/0")])
+    source = source_of("0", "x 0/0")
     for check in check_figures("0/0", source, [0, 1]):
         assert (check.state, check.sentence) == (State.FOUND, 1)
         assert check.source is not None

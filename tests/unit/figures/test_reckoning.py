@@ -7,7 +7,8 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple
 
-from guardrail.figures import FigureSource, SourceText, State, check_figures
+from guardrail.figures import State, check_figures
+from tests.unit.figures.sources import source_of
 
 _SEED = 20260101
 _OF_EACH = 60
@@ -97,8 +98,8 @@ def _wrong(right: float, r: random.Random) -> float:
 
 def _last(sum_: Sum, result: float) -> State:
     text = sum_.claim.format(_money(result))
-    source = FigureSource([SourceText(f"c{i}", 0, len(s), s) for i, s in enumerate(sum_.sources)])
-    checks = check_figures(text, source, range(len(sum_.sources)), sum_.question, sum_.lead_in)
+    sources = source_of(*sum_.sources)
+    checks = check_figures(text, sources, range(len(sum_.sources)), sum_.question, sum_.lead_in)
     at = sum_.claim.index("{}")
     return next(check.state for check in checks if check.figure.start <= at < check.figure.end)
 

@@ -6,6 +6,7 @@ import pytest
 
 from guardrail.figures import FigureSource, SourceText, State, check_figures, find_figures
 from guardrail.figures.agreement import is_plain
+from tests.unit.figures.sources import source_of
 
 MIXED = "Das Fass fasst 1.250 Liter, die Flasche 0,75 Liter."
 LISTED = "See chapters 2,3 and 4,5. The bridge is 1,280 metres long."
@@ -82,8 +83,7 @@ def test_numbers_of_a_list_show_no_decimals() -> None:
 def test_what_depends_on_a_separator_is_not_plain(
     document: tuple[str, ...], claim: str, state: State, plain: bool
 ) -> None:
-    source = FigureSource([SourceText("c", 0, 0, sentence) for sentence in document])
-    check = check_figures(claim, source, range(len(document)))[0]
+    check = check_figures(claim, source_of(*document, context="c"), range(len(document)))[0]
     assert check.source is not None
     assert (check.state, is_plain(check.figure, check.source) or state is State.CONFLICT) == (state, plain)
 

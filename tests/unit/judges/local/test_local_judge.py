@@ -53,6 +53,14 @@ class Gated(ClaimChecker):
         return super()._examine(claim, *more)
 
 
+def keep_busy(judge: LocalJudge) -> threading.Event:
+    """All threads of a judge wait for the event."""
+    free = threading.Event()
+    for _ in range(judge._pool._max_workers):
+        judge._pool.submit(free.wait)
+    return free
+
+
 def gated_judge() -> tuple[LocalJudge, Gated]:
     judge, checker = LocalJudge(made(LocalJudgeSettings, workers=1)), Gated()
     judge._checker = checker
@@ -182,9 +190,7 @@ async def test_a_standstill_counts_for_nothing(tmp_path: Path, monkeypatch: pyte
     request = JudgeRequest(
         "r", "", {"c0": claim_of("Blue is sky.")}, index_of("Sky is blue."), time.monotonic() + 200
     )
-    free = threading.Event()
-    for _ in range(judge._pool._max_workers):
-        judge._pool.submit(free.wait)
+    free = keep_busy(judge)
     awake.start()
     asked = asyncio.create_task(reply_of(judge, request))
     await asyncio.sleep(0)
@@ -213,9 +219,7 @@ async def test_a_request_that_waited_is_judged_by_less(
     judge = LocalJudge(LocalJudgeSettings(verifier=VerifierSettings(path=folder)))
     claims = {"c0": claim_of("Blue is sky.")}
     evidence = index_of(f"Sky is red. {FILLER} Sky is blue.")
-    free = threading.Event()
-    for _ in range(judge._pool._max_workers):
-        judge._pool.submit(free.wait)
+    free = keep_busy(judge)
     asked = asyncio.create_task(reply_of(judge, JudgeRequest("r", "", claims, evidence, now + 4.0)))
     await asyncio.sleep(0)  # it has asked by now, and waits for a thread
     now += waited_s
@@ -249,9 +253,7 @@ async def test_the_wait_before_the_judge_was_asked_counts(monkeypatch: pytest.Mo
 async def test_it_tells_how_long_further_claims_would_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge_module, "_FIRST_PACE_S", 1.0)
     judge = LocalJudge(made(LocalJudgeSettings, workers=2, verifier=VerifierSettings(enabled=False)))
-    free = threading.Event()
-    for _ in range(judge._pool._max_workers):
-        judge._pool.submit(free.wait)
+    free = keep_busy(judge)
     claims = {f"c{number}": claim_of("Blue is sky.") for number in range(3)}
     request = JudgeRequest("r", "", claims, index_of("Sky is blue."), time.monotonic() + 60)
     asking = [asyncio.create_task(reply_of(judge, request)) for _ in range(2)]

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from tokenizers import Encoding
 
-from guardrail.figures import FigureSource, SourceText, check_figures
+from guardrail.figures import check_figures
 from guardrail.judges.local.combiner import Read
 from guardrail.judges.local.reader import Reworded, WindowReader, reworded, unsupported_spans
 from guardrail.judges.local.search import WindowText
 from guardrail.judges.model import Reading, Verifier, load_verifier
+from tests.unit.figures.sources import source_of
 from tests.unit.judges.model.tiny_verifier import write_verifier
 
 
@@ -161,7 +162,7 @@ def test_no_piece_of_a_word_is_marked(piece: str, word: str) -> None:
 def test_a_claim_is_read_as_its_sources_write_its_figures_behind_what_leads_in_to_it(
     claim: str, source: str, lead_in: str, read: str
 ) -> None:
-    checks = check_figures(claim, FigureSource([SourceText("d0", 0, len(source), source)]), [0])
+    checks = check_figures(claim, source_of(source), [0])
     found = reworded(claim, checks, lead_in)
     assert found.text == read
     assert found.in_claim(len(read), len(read))[1] == len(claim)
@@ -187,14 +188,14 @@ def test_a_claim_is_read_as_its_sources_write_its_figures_behind_what_leads_in_t
     ],
 )
 def test_what_the_figures_make_is_read_behind_the_window(claim: str, source: str, known: str) -> None:
-    checks = check_figures(claim, FigureSource([SourceText("d0", 0, len(source), source)]), [0])
+    checks = check_figures(claim, source_of(source), [0])
     assert reworded(claim, checks).known == known
 
 
 def test_a_time_that_is_reckoned_is_read_as_the_sources_write_theirs() -> None:
     source = "The pool closes at 20:30 and the desk one hour before."
     claim = "The pool closes at 8:30 p.m. and the desk one hour earlier, so come by 7:30 p.m. then."
-    checks = check_figures(claim, FigureSource([SourceText("d0", 0, len(source), source)]), [0])
+    checks = check_figures(claim, source_of(source), [0])
     found = reworded(claim, checks)
     assert found.text == "The pool closes at 20:30 and the desk one hour earlier, so come by 19:30 then."
     assert found.known == " 19:30 follows from 20:30 and one hour."
