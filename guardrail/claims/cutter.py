@@ -412,13 +412,12 @@ class _Surroundings:
     def note(self, segment: Segment, body: str, statement: Statement, *, depends: bool) -> None:
         """Remember a segment for those that follow it."""
         kind = segment.kind
-        if kind is SegmentKind.HEADING:
-            self._lines.clear()
-        elif len(body) <= _MOST_OF_A_LINE and _DIGIT.search(body):
+        if kind is not SegmentKind.HEADING and len(body) <= _MOST_OF_A_LINE and _DIGIT.search(body):
             self._lines.append(body)
             del self._lines[:-_MOST_LINES]
         if kind is SegmentKind.HEADING:
             self._heading, self._list_lead_in = body, ""
+            self._lines.clear()
             self._items.clear()
             self._sentences.clear()
         elif kind is _TABLE_ROW:

@@ -11,14 +11,16 @@ import re
 import threading
 from array import array
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import ClassVar, Final, TypeVar, cast
 
 from guardrail.events import Context, Evidence, Span
 from guardrail.evidence.sentences import SpeakerTurns, find_turns, sentences_of
 from guardrail.evidence.shown import ShownTable, ShownText
-from guardrail.evidence.tokens import STOP_TERMS, tokenize, words
+from guardrail.evidence.tokens import STOP_TERMS, terms_of, tokenize
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,6 @@ class Passage:
     start: int
     end: int
     text: str
-    score: float = 0.0
 
 
 _INVISIBLE: Final = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
@@ -404,18 +405,13 @@ class EvidenceIndex:
         others. Passages of contexts with an id in ``first`` come first, as long as they fill no more than
         half of ``k``, rounded up.
         """
-        terms = {term for _, term, _ in words(query)}
-        if not first:
-            return [self._passage(number, score) for number, score in self.rank(terms, k)]
-        ranked = self.rank(terms, len(self.layout.passages))
+        ranked = self._ranked(terms_of(query))
         of = self.layout.passages.context
-        ahead = [found for found in ranked if self.contexts[of[found[0]]].id in first][: (k + 1) // 2]
-        taken = {number for number, _ in ahead}
-        chosen = [*ahead, *(found for found in ranked[: k + len(ahead)] if found[0] not in taken)][:k]
-        return [self._passage(number, score) for number, score in chosen]
+        ahead = [number for number in ranked if self.contexts[of[number]].id in first][: (k + 1) // 2]
+        return [self._passage(number) for number in islice(dict.fromkeys((*ahead, *ranked)), k)]
 
-    def rank(self, terms: set[int], k: int) -> list[tuple[int, float]]:
-        """Like ``search``, by terms and to passage numbers, best first; ties in text order."""
+    def _ranked(self, terms: frozenset[int]) -> list[int]:
+        """The numbers of the passages that have any of the terms, the best first; ties in text order."""
         layout = self.layout
         passages = len(layout.passages)
         if not passages:
@@ -425,16 +421,14 @@ class EvidenceIndex:
         average = sum(lengths) / passages
         scores: dict[int, float] = {}
         for term in terms - STOP_TERMS or terms:
-            frequency: dict[int, int] = {}
-            for position in layout.positions(term):
-                for number in layout.passages.holding(position):
-                    frequency[number] = frequency.get(number, 0) + 1
+            holding = map(layout.passages.holding, layout.positions(term))
+            frequency = Counter(chain.from_iterable(holding))
             rarity = math.log(1.0 + (passages - len(frequency) + 0.5) / (len(frequency) + 0.5))
             for number, count in frequency.items():
                 damping = _K1 * (1.0 - _B + _B * lengths[number] / average)
                 gain = rarity * count * (_K1 + 1.0) / (count + damping)
                 scores[number] = scores.get(number, 0.0) + gain
-        return sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:k]
+        return sorted(scores, key=lambda number: (-scores[number], number))
 
     def locate(self, quote: str, context_id: str | None = None) -> Evidence | None:
         """The quote as evidence with its span, or None if no context contains it.
@@ -472,9 +466,9 @@ class EvidenceIndex:
         self._turns = {}
         self._kept = {}
 
-    def _passage(self, number: int, score: float = 0.0) -> Passage:
+    def _passage(self, number: int) -> Passage:
         passages = self.layout.passages
         context = self.contexts[passages.context[number]]
         start, end = passages.start[number], passages.end[number]
         start, end = self.raw_span(passages.context[number], start, end)
-        return Passage(context.id, start, end, context.text[start:end], score)
+        return Passage(context.id, start, end, context.text[start:end])

@@ -181,7 +181,7 @@ def _own_operands(claim: Sentence, figure: Figure) -> list[Figure]:
     others = [*claim.figures[:at], *claim.figures[at + 1 : at + 1 + _LATER]]
     meant = [full for f in others if (full := claim.meant.get(f.start))]  # "5 minutes and 2 more"
     aged = claim.of_age(figure)
-    spent = claim.written.spent
+    spent = {figure for _, operands in claim.written.results for figure in operands}
     free = [f for f in (*others, *meant) if f not in spent and (aged or not claim.of_age(f))]
     return [f for f in (*free, *claim.unspared) if not aged or f.kind is Kind.DATE or dimension(f) == "time"]
 
@@ -240,7 +240,7 @@ def _spelled_out(own: ClaimFigure, holds: Callable[[Figure], bool]) -> FigureChe
     def known(operand: Figure) -> bool:
         if operand.name or holds(operand) or any(_counts_what(claim, operand, f) for f in claim.figures):
             return True
-        return operand in factors and (operand.values[0] in _CALENDAR or bool(_percentage_of(claim, operand)))
+        return operand in factors and (operand.values[0] in _CALENDAR or _is_percentage_of(claim, operand))
 
     stated = next((result for mine, result in claim.written.stated if mine is figure), None)
     for result, parts in _equations(own):
@@ -254,10 +254,10 @@ def _spelled_out(own: ClaimFigure, holds: Callable[[Figure], bool]) -> FigureChe
     return None
 
 
-def _percentage_of(claim: Sentence, factor: Figure) -> Figure | None:
-    """The percentage of a claim that a factor is: 0.7 of 70%."""
-    percents = (f for f in claim.figures if f.kind is Kind.PERCENT and f.values)
-    return next((f for f in percents if abs(f.values[0] - 100 * factor.values[0]) < NEARLY_EQUAL), None)
+def _is_percentage_of(claim: Sentence, factor: Figure) -> bool:
+    """Whether a factor is a percentage of a claim: 0.7 of 70%."""
+    percents = (f.values[0] for f in claim.figures if f.kind is Kind.PERCENT and f.values)
+    return any(abs(percent - 100 * factor.values[0]) < NEARLY_EQUAL for percent in percents)
 
 
 def _counts_the_same(figure: Figure, factor: Figure) -> bool:

@@ -246,7 +246,9 @@ def exchanged(
             (a, b)
             for a in places[one]
             for b in places[other]
-            if _of_one_sentence(a, b) and not claim.denies_unlike(source.sentence(a.number))
+            if a.number == b.number
+            and a.figure is not b.figure
+            and not claim.denies_unlike(source.sentence(a.number))
         ]
         if not swapped:
             continue
@@ -263,11 +265,6 @@ def exchanged(
 
 def _of_one_sort(one: Figure, other: Figure) -> bool:
     return dimension(one) == dimension(other) and not agrees(one, other) and not agrees(other, one)
-
-
-def _of_one_sentence(one: _Place, other: _Place) -> bool:
-    """Whether two figures are of one sentence."""
-    return one.number == other.number and one.figure is not other.figure
 
 
 def _around(sentence: Sentence, figure: Figure) -> _Around:

@@ -55,11 +55,6 @@ class Written(NamedTuple):
     stated: tuple[tuple[Figure, Figure], ...] = ()
     wrong: tuple[tuple[Figure, Figure], ...] = ()
 
-    @property
-    def spent(self) -> tuple[Figure, ...]:
-        """All figures that went in."""
-        return tuple(figure for _, operands in self.results for figure in operands)
-
     def right(self, figure: Figure) -> Figure | None:
         """What should stand in a figure's place, whose ``text`` is what it comes from; None where it is right
         or nothing is calculated."""

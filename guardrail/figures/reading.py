@@ -88,8 +88,7 @@ def find_figures(text: str, shown: Separators | None = None) -> tuple[Figure, ..
             start, end = max(found[0].start, figures[-1].end if figures else 0), found[0].end
             figures.append(replace(found[0], start=start, text=text[start:end]))
         i = i + 1 if found is None else found[1]
-    if any(map(_counts_to_24, figures)):
-        figures = [_of_a_long_day(figure) for figure in figures]
+    figures = _of_long_days(figures)
     if (rest := _unread(text, token.start)) is not None:
         figures.append(rest)
     return tuple(figures)
@@ -103,13 +102,12 @@ def _unread(text: str, start: int) -> Figure | None:
     return Figure(Kind.IDENTIFIER, text[start:], start, len(text), key=f" {text[start:]}")
 
 
-def _counts_to_24(figure: Figure) -> bool:
-    return figure.kind is Kind.TIME and _LATE.search(figure.text) is not None
-
-
-def _of_a_long_day(figure: Figure) -> Figure:
-    """A time beside one of 13:00 or later: "9:00" is in the morning."""
-    return replace(figure, values=figure.values[:1]) if figure.kind is Kind.TIME else figure
+def _of_long_days(figures: list[Figure]) -> list[Figure]:
+    """Figures of which one is 13:00 or later: "9:00" beside it is in the morning."""
+    times = [figure for figure in figures if figure.kind is Kind.TIME]
+    if not any(_LATE.search(time.text) for time in times):
+        return figures
+    return [replace(f, values=f.values[:1]) if f.kind is Kind.TIME else f for f in figures]
 
 
 def _figure(kind: Kind, tokens: list[Token], i: int, after: int, **said: Any) -> tuple[Figure, int]:

@@ -236,7 +236,7 @@ class DecisionsJudge:
         if examined is None or not (self._checker.reads(examined) or examined.has_wrong_figures):
             found = _by_lines(claim_id, likely)
         else:
-            found = verdict.judgement_of(claim_id, examined, likely, LINES)
+            found = verdict.Ruling(examined, likely, LINES).judgement(claim_id)
             if found.verdict is Verdict.UNVERIFIED and likely.supported < LINES.supported:
                 # Whether it was calculated rightly is open, but the model finds it wrong anyway.
                 found = replace(_by_lines(claim_id, likely), evidence=found.evidence)

@@ -242,7 +242,7 @@ class ClaimChecker:
             return verdict.judgement_word_for_word(claim_id, said, fit.lines.supported)
         told = fit.combiner.probabilities(examined.features)
         degraded = () if examined.left_out is None else (examined.left_out,)
-        judgement = verdict.judgement_of(claim_id, examined, told, fit.lines, degraded)
+        judgement = verdict.Ruling(examined, told, fit.lines).judgement(claim_id, degraded)
         if claim.mentions:
             judgement = verdict.mentioned_only(judgement, rightly=examined.has_right_figures)
         if judgement.verdict is Verdict.UNVERIFIED or verdict.compared_exactly(judgement, examined):

@@ -195,15 +195,9 @@ def mentioned_only(judgement: Judgement, *, rightly: bool) -> Judgement:
     return judgement
 
 
-def judgement_of(
-    claim_id: str, examined: Examination, told: Probabilities, lines: Lines, degraded: tuple[str, ...] = ()
-) -> Judgement:
-    """The judgement of a claim that was examined: what the combiner makes of it (``told``), by ``lines``."""
-    return _Ruling(examined, told, lines).judgement(claim_id, degraded)
-
-
-class _Ruling:
-    """What follows for a claim from what was found out about it."""
+class Ruling:
+    """What follows for a claim from what was found out about it, and from what the combiner makes of that
+    (``told``), by ``lines``."""
 
     def __init__(self, examined: Examination, told: Probabilities, lines: Lines) -> None:
         self._examined, self._told = examined, told
@@ -249,7 +243,7 @@ class _Ruling:
         partly = (contradicted or support >= lines.partially) and self._examined.found.shared
         return Verdict.PARTIALLY_SUPPORTED if partly else Verdict.UNSUPPORTED
 
-    def judgement(self, claim_id: str, degraded: tuple[str, ...]) -> Judgement:
+    def judgement(self, claim_id: str, degraded: tuple[str, ...] = ()) -> Judgement:
         """As one that a person can check."""
         if self._cell is not None and self._verdict not in (Verdict.UNVERIFIED, Verdict.SUPPORTED):
             return self._of_cell(claim_id, degraded, self._cell)

@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tokenizers import Encoding
 
 from guardrail.errors import ConfigError, JudgeUnavailable
 from guardrail.events import Finding, Verdict
@@ -21,9 +20,8 @@ from guardrail.judges.local.check import ClaimChecker, build_checker
 from guardrail.judges.local.combiner import FEATURES, WORDS, Parameters
 from guardrail.judges.local.examination import facts_of
 from guardrail.judges.local.settings import LocalJudgeSettings, VerifierSettings
-from guardrail.judges.model import Reading, Verifier, load_verifier
 from guardrail.verdicts import HALF_CHECKED, checked_in_part
-from tests.unit.judges.local.contexts import claim_of, index_of
+from tests.unit.judges.local.contexts import Noting, claim_of, index_of
 from tests.unit.judges.model.tiny_verifier import parameters_for, write_parameters, write_verifier
 
 FILLER = "The filler of this filler, filler. " * 20  # English
@@ -37,35 +35,23 @@ FACTS = ("verifier: too little time was left to read each fact by itself",)
 NONE = ("verifier: too little time was left",)
 
 
-class Counting(Verifier):
-    """Counts readings; ``fails`` makes each fail as a broken model does."""
-
-    def __init__(self, folder: Path) -> None:
-        self.__dict__.update(load_verifier(folder).__dict__)
-        self.readings = 0
-
-    def read(self, claim: Encoding, premise: Encoding) -> Reading:
-        self.readings += 1
-        return super().read(claim, premise)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_verifier(tmp_path_factory.mktemp("verifier"), max_tokens=256)
 
 
 @pytest.fixture
-def verifier(folder: Path) -> Counting:
-    return Counting(folder)
+def verifier(folder: Path) -> Noting:
+    return Noting(folder)
 
 
 @pytest.fixture
-def checker(folder: Path, verifier: Counting) -> ClaimChecker:
+def checker(folder: Path, verifier: Noting) -> ClaimChecker:
     return ClaimChecker(LocalJudgeSettings(), parameters_for(folder), verifier)
 
 
 @pytest.fixture
-def never_settled(folder: Path, verifier: Counting) -> ClaimChecker:
+def never_settled(folder: Path, verifier: Noting) -> ClaimChecker:
     """Reads all windows of every claim."""
     return ClaimChecker(LocalJudgeSettings(), parameters_for(folder, sure=1.0, hopeless=0.0), verifier)
 
@@ -84,10 +70,10 @@ def settings_for(folder: Path, parameters: Parameters) -> LocalJudgeSettings:
     ],
 )
 def test_windows_are_read_until_one_settles_the_claim(
-    checker: ClaimChecker, verifier: Counting, claim: str, readings: int, verdict: Verdict
+    checker: ClaimChecker, verifier: Noting, claim: str, readings: int, verdict: Verdict
 ) -> None:
     assert checker.check("c", claim_of(claim), "", SKY).verdict is verdict
-    assert verifier.readings == readings
+    assert len(verifier.lengths) == readings
     examined = checker.examine(claim_of(claim), "", SKY)
     assert examined is not None
     assert len(examined.read) >= readings  # all of them, for fitting
@@ -96,11 +82,11 @@ def test_windows_are_read_until_one_settles_the_claim(
 
 @pytest.mark.parametrize(("pressure", "readings", "degraded"), [(0, 2, ()), (1, 1, FEWER), (2, 0, NONE)])
 def test_pressed_for_time_fewer_windows_are_read_and_the_judgement_says_so(
-    never_settled: ClaimChecker, verifier: Counting, pressure: int, readings: int, degraded: tuple[str, ...]
+    never_settled: ClaimChecker, verifier: Noting, pressure: int, readings: int, degraded: tuple[str, ...]
 ) -> None:
     claims = {"c": claim_of(SURE)}
     (found,) = never_settled.check_all(claims, "", SKY, lambda: False, lambda: pressure)
-    assert (verifier.readings, found.degraded_from) == (readings, degraded)
+    assert (len(verifier.lengths), found.degraded_from) == (readings, degraded)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +114,7 @@ def test_nothing_is_said_to_be_left_out_that_would_not_have_been_read(
 )
 def test_the_facts_of_a_claim_that_may_be_supported_are_read_by_themselves_if_there_is_time(
     checker: ClaimChecker,
-    verifier: Counting,
+    verifier: Noting,
     monkeypatch: pytest.MonkeyPatch,
     sure: float,
     pressure: int,
@@ -139,7 +125,7 @@ def test_the_facts_of_a_claim_that_may_be_supported_are_read_by_themselves_if_th
     claims = {"c": claim_of("Sky is blue; filler is red.")}
     index = index_of("Sky is blue. Filler is red.")
     (found,) = checker.check_all(claims, "", index, lambda: False, lambda: pressure)
-    assert (verifier.readings, found.degraded_from) == (readings, degraded)
+    assert (len(verifier.lengths), found.degraded_from) == (readings, degraded)
 
 
 def test_without_a_verifier_nothing_is_searched_for_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +176,7 @@ def test_what_the_verifier_cannot_read_is_judged_by_words(
     [(0, 0, []), (1, 0, []), (2, 1, []), (3, 2, []), (4, 2, ["c0"]), (99, 4, ["c0", "c1"])],
 )
 def test_once_stopped_a_claim_that_is_not_wholly_read_has_no_judgement(
-    never_settled: ClaimChecker, verifier: Counting, after: int, readings: int, judged: list[str]
+    never_settled: ClaimChecker, verifier: Noting, after: int, readings: int, judged: list[str]
 ) -> None:
     """Asked before each claim and each of two windows, and when all is read."""
     asked = 0
@@ -202,7 +188,7 @@ def test_once_stopped_a_claim_that_is_not_wholly_read_has_no_judgement(
 
     claims = {f"c{n}": claim_of(SURE) for n in range(2)}
     assert [each.claim_id for each in never_settled.check_all(claims, "", SKY, stopped)] == judged
-    assert verifier.readings == readings
+    assert len(verifier.lengths) == readings
 
 
 def test_claims_together_are_judged_as_one_by_one(checker: ClaimChecker) -> None:
@@ -228,7 +214,7 @@ def test_marks_have_their_places_in_the_whole_claim(checker: ClaimChecker) -> No
 
 def test_a_verifier_that_fails_settles_nothing(folder: Path) -> None:
     """No verdict without what the combiner was fitted with: the error is the judge's."""
-    broken = Counting(folder)
+    broken = Noting(folder)
     broken._graph = None  # type: ignore[assignment]
     checker = ClaimChecker(LocalJudgeSettings(), parameters_for(folder), broken)
     with pytest.raises(JudgeUnavailable, match="the verifier failed"):

@@ -6,32 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tokenizers import Encoding
 
 from guardrail.figures import check_figures
 from guardrail.judges.local.combiner import Read
 from guardrail.judges.local.reader import Reworded, WindowReader, reworded, unsupported_spans
 from guardrail.judges.local.search import WindowText
-from guardrail.judges.model import Reading, Verifier, load_verifier
+from guardrail.judges.model import Verifier
 from tests.unit.figures.sources import source_of
+from tests.unit.judges.local.contexts import Noting
 from tests.unit.judges.model.tiny_verifier import write_verifier
-
-
-class Noting(Verifier):
-    """Notes what it is given."""
-
-    def __init__(self, folder: Path) -> None:
-        self.__dict__.update(load_verifier(folder).__dict__)
-        self.encoded: list[str] = []
-        self.lengths: list[int] = []
-
-    def encode(self, text: str) -> Encoding:
-        self.encoded.append(text)
-        return super().encode(text)
-
-    def read(self, claim: Encoding, premise: Encoding) -> Reading:
-        self.lengths.append(len(premise.ids))
-        return super().read(claim, premise)
 
 
 @pytest.fixture(scope="module")

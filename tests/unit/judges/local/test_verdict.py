@@ -12,7 +12,7 @@ from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.local.combiner import Combiner, Fit, Lines, Probabilities, Read, load_parameters
 from guardrail.judges.local.search import WindowText
 from guardrail.judges.local.settings import LocalJudgeSettings
-from guardrail.judges.local.verdict import judgement_of
+from guardrail.judges.local.verdict import Ruling
 from guardrail.judges.model import Reading
 from guardrail.verdicts import Judgement
 from tests.unit.judges.local.contexts import PRICING, claim_of, index_of
@@ -222,7 +222,7 @@ def read_as(
     everything = tuple(range(len(index.layout.sentences)))
     read = Read(WindowText(FERRY, everything, 0), Reading(support, contradiction, tokens))
     lines = Lines(supported=0.6, partially=0.3, contradicted=0.5, sure=1.0, hopeless=0.0)
-    return judgement_of("c", replace(examined, read=[read]), Probabilities(*told), lines)
+    return Ruling(replace(examined, read=[read]), Probabilities(*told), lines).judgement("c")
 
 
 def test_what_contradicts_a_claim_is_the_sentence_on_its_matter() -> None:
