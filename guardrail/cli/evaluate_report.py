@@ -49,11 +49,11 @@ def header() -> Text:
     return Text(f"{'response':<{ID_WIDTH}} {'score':>5}  {'decision':<8} {'claims':>6}{names}", "bold")
 
 
-def row(verdict: ResponseVerdict) -> Text:
+def row(verdict: ResponseVerdict, score: float | None) -> Text:
     """One response. Its id is made harmless and cut to the column."""
     counts = verdict.counts.model_dump()
-    score = "-" if verdict.score is None else f"{verdict.score:.3f}"
-    text = Text(f"{shorten(escape_controls(verdict.response_id), ID_WIDTH):<{ID_WIDTH}} {score:>5}  ")
+    value = "-" if score is None else f"{score:.3f}"
+    text = Text(f"{shorten(escape_controls(verdict.response_id), ID_WIDTH):<{ID_WIDTH}} {value:>5}  ")
     text.append(f"{verdict.decision:<8}", DECISION_STYLES[verdict.decision])
     text.append(f" {len(verdict.claims):>6}")
     for _, each in _COLUMNS:
@@ -93,8 +93,12 @@ def most_frequent(counts: Counter[str], width: int = TOLD_WIDTH) -> list[Text]:
     return [Text(f"{count:>7,} {said}") for said, count in shown]
 
 
-def totals(run: Overview, unrouted: Reasons, width: int = TOLD_WIDTH) -> list[Text]:
-    """What stands under the table. ``unrouted``: routes of responses that no entry of ``routes`` names."""
+def totals(
+    run: Overview, unrouted: Reasons, width: int = TOLD_WIDTH, *, own_score: bool = True
+) -> list[Text]:
+    """What stands under the table. ``unrouted``: routes of responses that no entry of ``routes`` names.
+    ``own_score``: the table shows the policy's score, whose mean stands here then.
+    """
     whole = run.whole
     decisions = ", ".join(f"{whole.decisions[each]} {each}" for each in Decision if whole.decisions[each])
     verdicts = ", ".join(
@@ -102,7 +106,8 @@ def totals(run: Overview, unrouted: Reasons, width: int = TOLD_WIDTH) -> list[Te
         for verdict in Verdict
         if (count := whole.claims_with([verdict]))
     )
-    mean = f", mean score {math.fsum(whole.scores) / len(whole.scores):.3f}" if whole.scores else ""
+    has_mean = own_score and whole.scores
+    mean = f", mean score {math.fsum(whole.scores) / len(whole.scores):.3f}" if has_mean else ""
     rules: Counter[str] = Counter()
     for (decision, rule), count in run.rules.items():
         if decision is not Decision.RELEASE:
@@ -156,9 +161,8 @@ class Report:
     """Takes the results in order. Use as a context manager; after an error there are no rows and no totals.
 
     Results and verdicts go at once to ``results`` and ``verdicts``, so that a reader downstream sees them as
-    they come. The table goes to stdout, or to stderr where events are on stdout: its header at once,
-    rows and totals at the end. Rows are in the order of the input, or of many responses the worst ones,
-    lowest score first. On a terminal with both, the table is on stderr too. The bar is on stderr, and only on
+    they come. The table goes to stdout, or to stderr where events are on stdout, all of it at the end. Rows are in the order of the input, or of many responses the worst ones,
+    lowest score first; it is the first of ``--score``. On a terminal with both, the table is on stderr too. The bar is on stderr, and only on
     a terminal.
     """
 
@@ -210,7 +214,6 @@ class Report:
         if self._before:
             told = f"{self._before:,} results were there already"
             self._errors.print(Text(told, "dim"), soft_wrap=True)
-        self._table.print(header(), soft_wrap=True)
         return self
 
     def __exit__(
@@ -221,7 +224,8 @@ class Report:
             write_line(self.verdicts, self._as_batch(self._batch))
         if error is None:
             self._print_rows()
-            for line in totals(self.run, self._unrouted, self._told_width):
+            own = self._request.scores[0] == OWN_SCORE
+            for line in totals(self.run, self._unrouted, self._told_width, own_score=own):
                 self._table.print(line, soft_wrap=True)
             # What a table shows anyway, the mean of the policy's own score, needs no line of its own.
             if self._request.scores != [OWN_SCORE]:
@@ -231,6 +235,8 @@ class Report:
 
     def _print_rows(self) -> None:
         rows = self._worst.in_order()
+        if rows:
+            self._table.print(header(), soft_wrap=True)
         left_out = self.run.whole.judged - len(rows)
         for _, text in rows if left_out else sorted(rows, key=lambda row: row[0]):
             self._table.print(text, soft_wrap=True)
@@ -277,10 +283,11 @@ class Report:
         head, router = result.response, self._request.router
         if head is not None and router.misses(head.route, head.tenant, head.generator_model):
             self._unrouted.add(f"route {head.route}", "")
+        first = result.scores.get(self._request.scores[0])
+        score = result.verdict.score if first is None else first.value
+        text = row(result.verdict, score) + why(result.verdict, self._symbols, self._width)
         # What has no score comes after all that have one.
-        score = _NO_SCORE if result.verdict.score is None else result.verdict.score
-        text = row(result.verdict) + why(result.verdict, self._symbols, self._width)
-        self._worst.add(-score, 0.0, (self.run.whole.judged, text))
+        self._worst.add(-(_NO_SCORE if score is None else score), 0.0, (self.run.whole.judged, text))
 
     def _summary(self, name: str) -> ScoreSummary:
         values, whole = self.run.published.get(name, Published()).values, self.run.whole

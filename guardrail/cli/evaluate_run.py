@@ -70,7 +70,10 @@ def _problems(request: EvaluateRequest, report: Report) -> list[str]:
     whole, unverified = report.run.whole, report.run.unverified.counts
     problems = []
     if not whole.results:
-        problems.append(f"there is no answer in {', '.join(request.sources)}")
+        problems.append(
+            f"there is no answer in {', '.join(request.sources)}; in a file, give each an object with its "
+            "question, contexts and answer, one a line"
+        )
     if unverified:
         none = unverified.total() == whole.claims
         which = "no claim could" if none else f"{unverified.total():,} of the claims could not"

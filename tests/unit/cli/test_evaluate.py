@@ -555,6 +555,10 @@ def test_scores_and_reasons_are_in_the_results_if_asked_for(called: Program, tmp
         "ragas": 0.5,
     }
     assert WRONG_CLAIM in (found.explanation or "")
+    assert found.verdict is not None
+    assert found.verdict.score != 0.5
+    assert done.stdout.splitlines()[1].split()[:2] == ["bad", "0.500"]
+    assert "mean score" not in done.stdout
     assert done.stdout.splitlines()[-3] == "strict: mean 0.500 over 1 answer"
 
 

@@ -22,21 +22,21 @@ CLAIMS = (
 def test_rows_are_as_wide_as_the_header_and_fit_80_columns() -> None:
     rows = [
         header().plain,
-        row(verdict()).plain,
-        row(verdict(Decision.BLOCK, CLAIMS, response_id="x" * 200, score=None)).plain,
+        row(verdict(), 1.0).plain,
+        row(verdict(Decision.BLOCK, CLAIMS, response_id="x" * 200), None).plain,
     ]
     assert len({len(each) for each in rows}) == 1
     assert len(rows[0]) <= 80
 
 
 def test_a_row_counts_the_claims_by_verdict() -> None:
-    told = row(verdict(Decision.BLOCK, CLAIMS, score=0.25)).plain
+    told = row(verdict(Decision.BLOCK, CLAIMS), 0.25).plain
     assert told.split() == ["r", "0.250", "block", "3", "1", ".", ".", "1", "1"]
 
 
 def test_an_id_cannot_break_the_table() -> None:
-    assert "\x1b" not in row(verdict(response_id="a\x1b[2J\nb")).plain
-    assert "\n" not in row(verdict(response_id="a\x1b[2J\nb")).plain
+    assert "\x1b" not in row(verdict(response_id="a\x1b[2J\nb"), 1.0).plain
+    assert "\n" not in row(verdict(response_id="a\x1b[2J\nb"), 1.0).plain
 
 
 def test_below_a_row_stand_rule_claim_and_reason_of_what_was_not_simply_released() -> None:
