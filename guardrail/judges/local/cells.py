@@ -103,6 +103,7 @@ def check_cells(text: str, tables: Tables, lead_in: str = "", question: str = ""
                 worked.append(each)
         if not named and len(table.rows) == 1 and said.terms.issuperset(table.rows[0].terms):
             checks += _flag_otherwise(table, said, table.rows[0])
+            checks += _words_of_other_column(table, said, table.rows[0], set())
         checks += _of_named(table, said, named, sure=sure) if named else _of_no_record(table, said)
         if question and any(each.sure and each.figure and not each.owner for each in checks):
             given = _given(sentence, Sentence(question))
@@ -238,6 +239,8 @@ def _figure_otherwise(
         (row, cell) for row in table.rows if row not in rows for cell in row.cells if cell.holds(figure)
     )
     holders = list(islice(holding, _MOST_HOLDERS))
+    if any(cell.has_unit_of(figure) for row in rows for cell in row.cells):  # "$60" is not 60 requests
+        holders = [(row, cell) for row, cell in holders if cell.has_unit_of(figure)]
     if figure.name and not holders and figure.kind is not Kind.IDENTIFIER:
         return
     if not holders and any(
