@@ -30,6 +30,7 @@ _FACT_SPACES: Final = 2
 _SAME_MATTER: Final = 0.5  # of what a question or data says around a figure, that its sentence says too
 _ALL_BUT: Final = 0.8  # of a claim, in a sentence that says or denies it
 _FEW_MORE: Final = 2  # words
+_FEW_WORDS: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +110,12 @@ class Examination:
         return within[0].number if within else read.window.best
 
     def deciding_texts(self, verdict: Verdict) -> Iterator[str]:
-        """The sentence that decides and, where one was read, the window."""
-        yield self.quote(self.best_sentence(verdict)).quote
+        """The sentence that decides and, where one was read, the window. Of a few words, which may be names
+        ("Spanish Beginners: Wednesdays, tutor Diego Ferrán"), its context tells the language."""
+        number = self.best_sentence(verdict)
+        said = self.quote(number).quote
+        few = said.count(" ") < _FEW_WORDS
+        yield self.evidence.shown(self.evidence.layout.sentences.context[number]) if few else said
         if self.read:
             contradicts = verdict is Verdict.CONTRADICTED
             yield (self._most_contradicting if contradicts else best_of(self.read)).window.text
