@@ -23,8 +23,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from consumers.gateway.answers import GatewayAnswer, as_json, error_of, headers_of
 from consumers.gateway.check import CheckResults, answers_in, asyncapi, checked, openapi
 from consumers.gateway.completions import GuardedCompletion, asked_by
-from consumers.gateway.desk import DialectDesk
-from consumers.gateway.dialects import DIALECTS, GatewayDialect
+from consumers.gateway.dialects import DIALECTS, DialectDesk, GatewayDialect
 from consumers.gateway.duplex import NDJSON, GuardConnection, lines_of, messages_of
 from consumers.gateway.keys import ApiCaller, ApiKeys, read_keys
 from consumers.gateway.refusals import (

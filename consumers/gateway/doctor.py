@@ -21,8 +21,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from consumers.gateway.app import Gateway
-from consumers.gateway.desk import GROUNDING
-from consumers.gateway.dialects import DIALECTS
+from consumers.gateway.dialects import DIALECTS, GROUNDING
 from consumers.gateway.duplex import NDJSON
 from consumers.gateway.keys import read_keys
 from consumers.gateway.refusals import CHECK, COMPLETIONS, GUARD, RESPONSES, Refused

@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from consumers.kafka.workarounds import CHECKED_WITH, patch_client_library
 
 ROOT = Path(__file__).parents[3]
-TOUCHING = {"consumers/kafka/workarounds.py", "guardrail/client/presence.py"}
+TOUCHING = {"consumers/kafka/workarounds.py", "guardrail/client/kafka.py"}
 PUBLIC = {
     "aiokafka",
     "aiokafka.abc",

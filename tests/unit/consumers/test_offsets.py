@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consumers.at_least_once import AtLeastOnce, HeldPartition
-from consumers.guarantee import StartStatus, read_note, write_note
+from consumers.guarantee import AtLeastOnce, HeldPartition, StartStatus, read_note, write_note
 from consumers.memory import MemoryBroker, MemoryTransport
 from consumers.transport import Commit, Partition
 
