@@ -17,10 +17,9 @@ from typing import Any, Final, NamedTuple
 
 from starlette.responses import JSONResponse, Response
 
+from consumers.gateway.admission import ApiCaller, ApiKey, Refused
 from consumers.gateway.answers import Flagged, as_json, extension, in_reply, wrong
 from consumers.gateway.completions import GuardedCompletion, asked_by
-from consumers.gateway.keys import ApiCaller, ApiKey
-from consumers.gateway.refusals import Refused
 from consumers.gateway.settings import DialectName, ServeSettings
 from guardrail.chat import (
     APART,

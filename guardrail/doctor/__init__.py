@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from guardrail.doctor.checks import Area as Area
     from guardrail.doctor.checks import Check as Check
     from guardrail.doctor.checks import State as State
-    from guardrail.doctor.checks import detail_and_remedy as detail_and_remedy
     from guardrail.doctor.checks import is_proof as is_proof
     from guardrail.doctor.enforcement import Proof as Proof
     from guardrail.doctor.enforcement import prove as prove

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from guardrail.render.cards import Symbols as Symbols
     from guardrail.render.cards import answer_text as answer_text
     from guardrail.render.cards import case_card as case_card
-    from guardrail.render.cards import claim_rows as claim_rows
     from guardrail.render.cards import decided as decided
-    from guardrail.render.cards import deciding_first as deciding_first
     from guardrail.render.cards import finished_card as finished_card
     from guardrail.render.cards import print_table as print_table
     from guardrail.render.cards import symbols_for as symbols_for
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from guardrail.render.words import one_line as one_line
     from guardrail.render.words import percent as percent
     from guardrail.render.words import score as score
-    from guardrail.render.words import visible as visible
     from guardrail.render.words import when as when
 
 if not TYPE_CHECKING:  # a type checker sees the names above, and no others

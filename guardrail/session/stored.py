@@ -40,9 +40,8 @@ from guardrail.events import (
     Usage,
 )
 from guardrail.policy import Policy
-from guardrail.session.effects import AskJudge, Effect
 from guardrail.session.machine import Ending, HeldSegment, News, Pending, Session
-from guardrail.session.outputs import Deliveries, OutputEvents, Ready
+from guardrail.session.outputs import AskJudge, Deliveries, Effect, OutputEvents, Ready
 from guardrail.verdicts import Judgement, spans_within
 
 STATE_VERSION: Final = 1

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from guardrail.demo import DemoAnswer, load_demo_settings, load_examples
-from guardrail.demo.summary import kinds
+from guardrail.demo import DemoAnswer, kinds, load_demo_settings, load_examples
 from guardrail.events import Decision
 
 EXAMPLES = load_examples()

@@ -7,8 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail.demo import load_examples
-from guardrail.demo.board import LANES, StreamEvent, cut_tokens, play, schedule
+from guardrail.demo import LANES, StreamEvent, cut_tokens, load_examples, play, schedule
 from guardrail.events import Response, ResponseCompleted, ResponseDelta, ResponseStarted
 
 RESPONSES = [example.response for example in load_examples()]

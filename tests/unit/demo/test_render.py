@@ -7,9 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from guardrail.demo import Board
-from guardrail.demo.board import BoardEvent
-from guardrail.demo.views import running_card
+from guardrail.demo import Board, BoardEvent, running_card
 from guardrail.events import Context, Decision, ResponseDelta, ResponseStarted
 from guardrail.judges import Verdict
 from guardrail.render import answer_text, finished_card, symbols_for

@@ -7,10 +7,19 @@ from collections.abc import Iterable
 
 from rich.console import Console
 
-from guardrail.demo import Board, DemoAnswer, load_demo_settings, load_examples
-from guardrail.demo.board import BoardEvent
-from guardrail.demo.summary import as_expected, introduction, summary
-from guardrail.demo.views import LiveView, PlainView, View
+from guardrail.demo import (
+    Board,
+    BoardEvent,
+    DemoAnswer,
+    LiveView,
+    PlainView,
+    View,
+    as_expected,
+    introduction,
+    load_demo_settings,
+    load_examples,
+    summary,
+)
 from guardrail.events import Decision, Response, ResponseDelta, ResponseStarted
 from guardrail.judges import Verdict
 from guardrail.render import Card, symbols_for
