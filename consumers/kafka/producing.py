@@ -312,11 +312,11 @@ class TransactionalProducer:
         try:
             async with self._deadline:
                 await self.begin()
-                await self.send(records, self._state_topic, self._partition.index, state)
+                await self.send(records, state)
                 await self.settled()
                 # Not earlier: a broker asks its coordinator about both, and a request that comes while
                 # another of the transaction is pending gets an error that costs a look-up and a pause.
-                await self.send_offsets(self._settings.group_id, self._partition, commit)
+                await self.send_offsets(commit)
                 await self.commit()
         except TransportError:
             raise
@@ -331,27 +331,20 @@ class TransactionalProducer:
         """Begin; the broker learns about it with the first batch."""
         await begin_transaction(self._producer)
 
-    async def send(
-        self,
-        records: Sequence[OutRecord],
-        state_topic: str,
-        state_partition: int,
-        state: Sequence[StateRecord],
-    ) -> None:
+    async def send(self, records: Sequence[OutRecord], state: Sequence[StateRecord]) -> None:
         """Pass everything to the client, in order within a partition; nothing is acknowledged yet."""
         own = [StateRecord(self._key_prefix + change.key, change.value) for change in state]
-        lanes = await self._packer.pack(records, own, (state_topic, state_partition))
+        lanes = await self._packer.pack(records, own, (self._state_topic, self._partition.index))
         await submit(self._producer, lanes, self._sent)
 
     async def settled(self) -> None:
         """Wait until every record is acknowledged. Raises the error of the first one that failed."""
         await acknowledged(self._sent)
 
-    async def send_offsets(self, group: str, partition: Partition, commit: Commit) -> None:
+    async def send_offsets(self, commit: Commit) -> None:
         """Make the position part of the transaction."""
-        await self._producer.send_offsets_to_transaction(
-            {TopicPartition(*partition): (commit.offset, commit.metadata)}, group
-        )
+        position = {TopicPartition(*self._partition): (commit.offset, commit.metadata)}
+        await self._producer.send_offsets_to_transaction(position, self._settings.group_id)
 
     async def commit(self) -> None:
         """Commit. After a failure it is unknown whether the commit was applied."""

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Final, Protocol, TextIO
+from typing import Final, TextIO
 
 import yaml
 from rich import box
@@ -392,26 +392,6 @@ def _how_caught(cards: Sequence[Card]) -> str:
 # control characters are made visible. Colour never says what a word or symbol does not say too.
 
 
-class View(Protocol):
-    """Shows the demo. All calls come from one task, in the order of the events."""
-
-    def open(self, responses: Sequence[Response]) -> None:
-        """Called once, first: what is to come."""
-        ...
-
-    def show(self, event: BoardEvent, card: Card) -> None:
-        """An event was applied to this card."""
-        ...
-
-    def tick(self, board: Board) -> None:
-        """Called several times a second; where a moving picture is drawn."""
-        ...
-
-    def close(self) -> None:
-        """Called once, last, however the demo ended; leaves the terminal as it was found."""
-        ...
-
-
 def running_card(card: Card, symbols: Symbols, console: Console, width: int, height: int) -> RenderableType:
     """A response being written, in exactly ``height`` lines: title, end of the text, latest claim."""
     counts = Text()
@@ -465,7 +445,12 @@ _MIN_CARD_HEIGHT: Final = 4
 
 
 class LiveView:
-    """Drawn anew at every tick, in the caller's task: no thread, so nothing is left when it ends."""
+    """Drawn anew at every tick, in the caller's task: no thread, so nothing is left when it ends.
+
+    Of either view all calls come from one task: ``open`` first, with what is to come; ``show`` for each
+    event, once it is applied to its card; ``tick`` several times a second; ``close`` last, however the demo
+    ended.
+    """
 
     def __init__(self, console: Console, symbols: Symbols) -> None:
         self._console = console
@@ -595,3 +580,6 @@ class PlainView:
     def _line(self, word: str, card: Card, detail: str) -> None:
         self._out.write(f"{word:<8} {one_line(card.response_id, 64):<{self._id_width}}  {detail}\n")
         self._out.flush()
+
+
+View = LiveView | PlainView
