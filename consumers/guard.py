@@ -1,7 +1,7 @@
 """The guard: reads responses, has their claims judged, writes deliveries, verdicts, flags and dead letters.
 
-Reading, judging and writing overlap. ``consumers.exactly_once`` and ``consumers.at_least_once`` decide when
-and how outputs are written, and what that guarantees.
+Reading, judging and writing overlap. ``consumers.exactly_once`` and ``consumers.guarantee``
+decide when and how outputs are written, and what that guarantees.
 
 No answer may stop the guard. An unusable record becomes a dead letter. An output event that is too large for
 a record, such as a case with megabytes of contexts, leaves out some fields and names them. Their content is
@@ -18,10 +18,9 @@ from typing import Final
 
 import structlog
 
-from consumers.at_least_once import AtLeastOnce
 from consumers.dead_letters import BadRecords, dead_letter
 from consumers.exactly_once import ExactlyOnce
-from consumers.guarantee import Guarantee, GuardOptions, Holding, StartStatus
+from consumers.guarantee import AtLeastOnce, Guarantee, GuardOptions, Holding, StartStatus
 from consumers.outputs import Outputs, trace_context
 from consumers.transport import NOT_ASSIGNED, Partition, Record, Restored, Transport
 from guardrail import telemetry

@@ -14,7 +14,7 @@ from consumers.transport import OutRecord
 from guardrail import telemetry
 from guardrail.engine.engine import Headers, Output
 from guardrail.events import GROUP_HEADER, ClaimVerdict, FlaggedCase, OutputEvent, ResponseVerdict
-from guardrail.session.effects import Channel
+from guardrail.session.outputs import Channel
 from guardrail.tracing import Traces
 
 log = structlog.get_logger(__name__)

@@ -574,7 +574,7 @@ class FlaggedSettings(Frozen):
         if self.store is None and self.webhook_url is None:
             return []  # most guards run without it, and doctor must not need its packages
         from consumers.cases import check_store
-        from consumers.webhook import IN_CLEAR, in_clear, receiver, signing_key
+        from consumers.flagged import IN_CLEAR, in_clear, receiver, signing_key
         from guardrail.doctor import refused
 
         def store() -> None:

@@ -114,13 +114,13 @@ def places(root: Place) -> Iterator[Place]:
         yield from places(each)
 
 
-def leaves(value: Any, path: Loc = (), kind: Any = None, *, whole: bool = False) -> Iterator[Place]:
+def leaves(value: Any, kind: Any = None, *, whole: bool = False) -> Iterator[Place]:
     """The values that hold no others, or are empty, of settings or of the plain values that they are made of
     or were dumped to. With ``kind``, the class that plain values are for, each has what the class says of it.
 
     With ``whole`` lists and mappings are leaves: what is compared is a setting, and not what stands in it.
     """
-    yield from _leaves(Place(path, kind, None, value), whole)
+    yield from _leaves(Place((), kind, None, value), whole)
 
 
 def _leaves(place: Place, whole: bool) -> Iterator[Place]:

@@ -540,14 +540,10 @@ class Policy(Frozen):
 
     @cached_property
     def ref(self) -> PolicyRef:
-        """How verdicts identify the policy; ``digest`` distinguishes policies with different content."""
-        return PolicyRef(name=self.name, version=self.version, digest=self._digest())
+        """How verdicts identify the policy; ``digest`` distinguishes policies with different content.
 
-    def _digest(self) -> str:
-        """12 hex digits over the content: everything but the name, and the constants that decide too, as
-        canonical JSON without nulls.
-
-        Nulls are left out so that adding a setting later changes no digest.
+        It is over everything but the name, and the constants that decide too, as canonical JSON without
+        nulls, so that adding a setting later changes no digest.
         """
         content = self.model_dump(
             mode="json", exclude={"name", "extends", "rules_before", "rules_after"}, exclude_none=True
@@ -558,7 +554,8 @@ class Policy(Frozen):
             "max_segment_chars": self.max_segment_chars,
         }
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-        return blake2b(canonical.encode(), digest_size=6).hexdigest()
+        digest = blake2b(canonical.encode(), digest_size=6).hexdigest()
+        return PolicyRef(name=self.name, version=self.version, digest=digest)
 
     def blocked_message(self, language: str | None, *, technical: bool) -> str:
         """What the user sees in place of a blocked response; ``technical`` if the block says nothing about

@@ -49,13 +49,8 @@ def is_value(text: str) -> bool:
     return _VALUE.fullmatch(text) is not None
 
 
-def read_secret(path: Path, setting: str, what: str, *, for_header: bool = False) -> str:
-    """The text of the file without its final line end, or stripped ``for_header``.
-
-    ``what`` it should be goes into messages: key, token, password. Raises ConfigError, which names
-    ``setting`` and the path and contains nothing of the file; with ``for_header``, also for a value that no
-    HTTP header can carry, because every call would then fail with an error that names no file.
-    """
+def _of_file(path: Path, setting: str, what: str, for_header: bool) -> str:
+    """The text of the file without its final line end, or stripped ``for_header``."""
     try:
         text = path.read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -91,13 +86,15 @@ class Secret:
     env: str | None = None
 
     def read(self, setting: str, what: str, *, for_header: bool = False) -> str:
-        """The current value of the secret. ``setting`` and ``what`` are for messages, as in ``read_secret``.
+        """The current value of the secret. Messages name the ``setting``, and ``what`` it should be, such as
+        a key or a password.
 
         Raises ConfigError, which never contains the secret, if the file or the variable can't be read or is
-        empty.
+        empty; with ``for_header``, also for a value that no HTTP header can carry, because every call would
+        then fail with an error that names no file.
         """
         if self.file is not None:
-            return read_secret(self.file, setting, what, for_header=for_header)
+            return _of_file(self.file, setting, what, for_header)
         variable = self.env or ""
         value = self.text.get_secret_value() if self.text else os.environ.get(variable, "").strip()
         if for_header and not is_value(value):

@@ -57,16 +57,8 @@ TRACE: Final[ContextVar[tuple[tuple[str, bytes], ...]]] = ContextVar("guardrail_
 class Traces:
     """Makes spans from published events; ``from_environment`` sets OpenTelemetry up from its variables."""
 
-    def __init__(
-        self,
-        tracer_provider: Any,
-        logger_provider: Any,
-        *,
-        wall_ns: Callable[[], int] = time.time_ns,
-    ) -> None:
-        """``tracer_provider`` and ``logger_provider`` come from opentelemetry-sdk; ``wall_ns`` is Unix
-        time.
-        """
+    def __init__(self, tracer_provider: Any, logger_provider: Any) -> None:
+        """``tracer_provider`` and ``logger_provider`` come from opentelemetry-sdk."""
         from opentelemetry import trace
         from opentelemetry._logs import LogRecord
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -77,7 +69,6 @@ class Traces:
         self._providers = (tracer_provider, logger_provider)
         self._tracer = tracer_provider.get_tracer(_SCOPE)
         self._logger = logger_provider.get_logger(_SCOPE)
-        self._wall_ns = wall_ns
         self._verdicts: OrderedDict[str, list[tuple[int, ClaimVerdict]]] = OrderedDict()
 
     @classmethod
@@ -106,7 +97,7 @@ class Traces:
     def on_event(self, event: OutputEvent, headers: Headers) -> None:
         """An event of a response was published; ``headers`` came with the response's start."""
         if isinstance(event, ClaimVerdict):
-            self._verdicts.setdefault(event.response_id, []).append((self._wall_ns(), event))
+            self._verdicts.setdefault(event.response_id, []).append((time.time_ns(), event))
             while len(self._verdicts) > MOST_RESPONSES:
                 self._verdicts.popitem(last=False)
         elif isinstance(event, ResponseVerdict):
@@ -121,7 +112,7 @@ class Traces:
         attributes = {"http.request.method": method, "http.route": path, "guardrail.endpoint": endpoint}
         parent = self._propagator.extract({name: value.decode("ascii", "replace") for name, value in headers})
         span = self._tracer.start_span(
-            f"{method} {path}", parent, self._trace.SpanKind.SERVER, attributes, start_time=self._wall_ns()
+            f"{method} {path}", parent, self._trace.SpanKind.SERVER, attributes, start_time=time.time_ns()
         )
         carrier: dict[str, str] = {}
         self._propagator.inject(carrier, self._trace.set_span_in_context(span))
@@ -131,7 +122,7 @@ class Traces:
             if status >= 500:
                 span.set_attribute(ERROR_TYPE, str(status))
                 span.set_status(self._trace.StatusCode.ERROR)
-            span.end(self._wall_ns())
+            span.end(time.time_ns())
 
         return tuple((name, value.encode("ascii")) for name, value in carrier.items()), end
 
@@ -143,7 +134,7 @@ class Traces:
     def _decided(
         self, event: ResponseVerdict, verdicts: list[tuple[int, ClaimVerdict]], headers: Headers
     ) -> None:
-        now = self._wall_ns()
+        now = time.time_ns()
         carrier = {name.lower(): value.decode("ascii", "replace") for name, value in headers}
         span = self._tracer.start_span(
             "guard response",

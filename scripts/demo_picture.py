@@ -18,8 +18,7 @@ from rich.console import Console
 
 from guardrail.cli.demo import play_all
 from guardrail.config import LoggingSettings
-from guardrail.demo import Board, load_demo_settings, load_examples
-from guardrail.demo.board import BoardEvent
+from guardrail.demo import Board, BoardEvent, load_demo_settings, load_examples
 from guardrail.events import Response
 from guardrail.judges.factory import JudgeSet
 from guardrail.logs import configure_logging

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from guardrail.lazy import face
 
 if TYPE_CHECKING:
+    from consumers.gateway.admission import Refused as Refused
     from consumers.gateway.app import Gateway as Gateway
-    from consumers.gateway.check import asyncapi as asyncapi
-    from consumers.gateway.check import openapi as openapi
     from consumers.gateway.completions import GuardedCompletion as GuardedCompletion
     from consumers.gateway.completions import asked_by as asked_by
     from consumers.gateway.doctor import SURFACES as SURFACES
     from consumers.gateway.doctor import examine_gateway as examine_gateway
-    from consumers.gateway.refusals import Refused as Refused
+    from consumers.gateway.endpoints import asyncapi as asyncapi
+    from consumers.gateway.endpoints import openapi as openapi
     from consumers.gateway.responses import GuardedResponse as GuardedResponse
     from consumers.gateway.responses import response_asked_by as response_asked_by
     from consumers.gateway.server import serving as serving

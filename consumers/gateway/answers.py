@@ -17,7 +17,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, TypeVar
 
-from consumers.gateway.refusals import Refused, error_body, upstream_refused
+from consumers.gateway.admission import Refused, error_body, upstream_refused
 from consumers.gateway.settings import ServeSettings
 from guardrail.calls.event_stream import EventStream
 from guardrail.chat import (

@@ -15,6 +15,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from consumers.gateway import answers
+from consumers.gateway.admission import Refused, error_body
 from consumers.gateway.answers import (
     UNCHECKED,
     GatewayAnswer,
@@ -28,7 +29,6 @@ from consumers.gateway.answers import (
     kept,
     wrong,
 )
-from consumers.gateway.refusals import Refused, error_body
 from consumers.gateway.settings import ServeSettings
 from guardrail.chat import (
     APART,

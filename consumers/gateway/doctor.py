@@ -20,15 +20,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from consumers.gateway.app import Gateway
-from consumers.gateway.desk import GROUNDING
-from consumers.gateway.dialects import DIALECTS
-from consumers.gateway.duplex import NDJSON
-from consumers.gateway.keys import read_keys
-from consumers.gateway.refusals import CHECK, COMPLETIONS, GUARD, RESPONSES, Refused
+from consumers.gateway.admission import CHECK, COMPLETIONS, GUARD, RESPONSES, Refused, read_keys
+from consumers.gateway.app import Gateway, Upstream
+from consumers.gateway.dialects import DIALECTS, GROUNDING
+from consumers.gateway.endpoints import NDJSON
 from consumers.gateway.server import serving
 from consumers.gateway.settings import DialectName, ServeSettings
-from consumers.gateway.upstream import Upstream
 from consumers.settings import GuardSettings
 from guardrail.calls.event_stream import EventStream
 from guardrail.chat import EXTENSION

@@ -20,6 +20,7 @@ from typing import Any, Final, cast
 from uuid import uuid4
 
 from consumers.gateway import answers
+from consumers.gateway.admission import Refused, error_body
 from consumers.gateway.answers import (
     DROP,
     UNCHECKED,
@@ -35,7 +36,6 @@ from consumers.gateway.answers import (
     type_of,
     wrong,
 )
-from consumers.gateway.refusals import Refused, error_body
 from consumers.gateway.settings import ServeSettings
 from guardrail.chat import (
     APART,

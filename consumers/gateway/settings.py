@@ -132,7 +132,7 @@ class ServeSettings(Frozen):
 
         def keys() -> None:
             try:
-                from consumers.gateway.keys import read_keys
+                from consumers.gateway.admission import read_keys
             except ImportError:
                 raise ConfigError(NOT_INSTALLED) from None
             read_keys(self.keys)

@@ -10,13 +10,10 @@ if TYPE_CHECKING:
     from consumers.kafka.client import client_options as client_options
     from consumers.kafka.client import connect_admin as connect_admin
     from consumers.kafka.client import require_topics as require_topics
-    from consumers.kafka.examiner import Examiner as Examiner
-    from consumers.kafka.examiner import Right as Right
-    from consumers.kafka.examiner import examining as examining
+    from consumers.kafka.producing import KafkaPublisher as KafkaPublisher
     from consumers.kafka.producing import KafkaWriter as KafkaWriter
     from consumers.kafka.producing import TransactionalProducer as TransactionalProducer
     from consumers.kafka.producing import transactional_id as transactional_id
-    from consumers.kafka.publisher import KafkaPublisher as KafkaPublisher
     from consumers.kafka.recovery import Positions as Positions
     from consumers.kafka.recovery import read_state as read_state
     from consumers.kafka.transport import KafkaTransport as KafkaTransport

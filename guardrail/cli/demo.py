@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from consumers.memory import MemoryBroker
     from consumers.settings import Topics
     from guardrail.config import Settings
-    from guardrail.demo.board import Board, BoardEvent, StreamEvent
-    from guardrail.demo.summary import DemoAnswer
-    from guardrail.demo.views import View
+    from guardrail.demo import Board, BoardEvent, DemoAnswer, StreamEvent, View
     from guardrail.events import Response
     from guardrail.judges.factory import JudgeSet
 
@@ -67,7 +65,7 @@ def demo_command(
     On a terminal it is shown live; into a file or pipe it is written in lines.
     With --judge or --config the judge is that of your settings, which may need a key or a server.
     """
-    from guardrail.demo.summary import load_demo_settings, load_examples
+    from guardrail.demo import load_demo_settings, load_examples
 
     try:
         examples = load_examples(only)
@@ -95,9 +93,7 @@ async def _demo(examples: tuple[DemoAnswer, ...], settings: Settings, speed: flo
     from rich.console import Console
 
     from guardrail.config import LoggingSettings
-    from guardrail.demo.board import Board
-    from guardrail.demo.summary import introduction, summary
-    from guardrail.demo.views import LiveView, PlainView
+    from guardrail.demo import Board, LiveView, PlainView, introduction, summary
     from guardrail.judges.factory import JudgeSet
     from guardrail.logs import configure_logging
     from guardrail.render import symbols_for
@@ -143,7 +139,7 @@ async def play_all(
     from consumers.guard import GuardConsumer
     from consumers.memory import MemoryBroker, MemoryTransport
     from consumers.settings import Topics
-    from guardrail.demo.board import play, schedule
+    from guardrail.demo import play, schedule
 
     topics = Topics()
     broker = MemoryBroker(dict.fromkeys(topics.names(), PARTITIONS), compacted=[topics.sessions])

@@ -358,9 +358,8 @@ async def serve_flagged(settings: GuardSettings) -> None:
     import structlog
 
     from consumers.cases import open_store
-    from consumers.flagged import FlaggedSubscriber
+    from consumers.flagged import FlaggedSubscriber, Webhook, signing_key
     from consumers.ops import Health, OpsServer
-    from consumers.webhook import Webhook, signing_key
 
     flagged = settings.flagged
     if flagged.store is None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal
 
 from guardrail.client.transport import Headers, OutgoingRecord
 from guardrail.errors import AnswerBlocked, GuardrailError, GuardTimeout, TransportError
@@ -23,6 +22,9 @@ from guardrail.events import (
     Span,
 )
 from guardrail.inputs import as_json
+
+if TYPE_CHECKING:
+    from guardrail.client.client import ClientLane, GuardClient
 
 TimeoutPolicy = Literal["raise", "message", "pass"]
 BlockPolicy = Literal["raise", "yield"]
@@ -77,38 +79,17 @@ class Patience:
     headers: Headers = ()
 
 
-class Room(Protocol):
-    """What an answer tells the client of the text that it holds."""
-
-    def count(self, change: int) -> None: ...
-
-    def input_ended(self, stream: Stream) -> None: ...
-
-    def decided(self, stream: Stream) -> None: ...
-
-    def forget(self, stream: Stream) -> None: ...
-
-    @property
-    def skipped(self) -> Sequence[str]: ...
-
-
-class Writer(Protocol):
-    """Writes the events of answers that have some."""
-
-    def add(self, stream: Stream) -> None: ...
-
-
 class Stream:
     """One answer inside the client: what was taken from the model, what was decided, what was read."""
 
-    def __init__(self, client: Room, head: ResponseStarted | Response, patience: Patience) -> None:
+    def __init__(self, client: GuardClient, head: ResponseStarted | Response, patience: Patience) -> None:
         self.loop = asyncio.get_running_loop()
         self._client = client
         self._head: bytes | None = as_json(head)
         self._patience = patience
         self.response_id = head.response_id
         self.key = head.response_id.encode()
-        self.lane: Writer | None = None
+        self.lane: ClientLane | None = None
         self.pump: asyncio.Task[None] | None = None
         self.pulling = False
         """May the pump be cancelled? Not while it closes the source."""

@@ -144,7 +144,7 @@ class GuardClient:
         self._coalesce_s = coalesce_ms / 1000
         self._drain_timeout_s = drain_timeout_s
         self._group: asyncio.TaskGroup | None = None
-        self._lanes: dict[int, _Lane] = {}
+        self._lanes: dict[int, ClientLane] = {}
         self._lane_tasks: list[asyncio.Task[None]] = []
         self._streams: dict[bytes, Stream] = {}
         self._undecided = 0
@@ -352,11 +352,11 @@ class GuardClient:
             stream.pulling = True
             stream.pump = self._group.create_task(self._pump(stream, source), name="guard-client pump")
 
-    def _lane_of(self, group: asyncio.TaskGroup, response_id: str) -> _Lane:
+    def _lane_of(self, group: asyncio.TaskGroup, response_id: str) -> ClientLane:
         number = self._transport.lane(response_id)
         lane = self._lanes.get(number)
         if lane is None:
-            lane = self._lanes[number] = _Lane(self._transport, self._coalesce_s)
+            lane = self._lanes[number] = ClientLane(self._transport, self._coalesce_s)
             self._lane_tasks.append(group.create_task(lane.run(), name=f"guard-client lane {number}"))
         return lane
 
@@ -534,7 +534,7 @@ class _Groups:
         return None if late else self._conflict
 
 
-class _Lane:
+class ClientLane:
     """Writes events of its streams, one write after the other; each takes all that came up meanwhile."""
 
     def __init__(self, transport: ClientTransport, coalesce_s: float) -> None:

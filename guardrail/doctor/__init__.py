@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from guardrail.doctor.checks import Area as Area
     from guardrail.doctor.checks import Check as Check
     from guardrail.doctor.checks import State as State
-    from guardrail.doctor.checks import detail_and_remedy as detail_and_remedy
     from guardrail.doctor.checks import is_proof as is_proof
     from guardrail.doctor.enforcement import Proof as Proof
     from guardrail.doctor.enforcement import prove as prove
@@ -28,13 +27,13 @@ if TYPE_CHECKING:
     from guardrail.doctor.machine import check_clock as check_clock
     from guardrail.doctor.machine import check_machine as check_machine
     from guardrail.doctor.machine import endpoint_time_s as endpoint_time_s
-    from guardrail.doctor.policies import check_policies as check_policies
-    from guardrail.doctor.policies import policy_notes as policy_notes
-    from guardrail.doctor.policies import withholds as withholds
+    from guardrail.doctor.settings import check_policies as check_policies
     from guardrail.doctor.settings import check_settings as check_settings
+    from guardrail.doctor.settings import policy_notes as policy_notes
     from guardrail.doctor.settings import refused as refused
     from guardrail.doctor.settings import start_notes as start_notes
     from guardrail.doctor.settings import unreadable_files as unreadable_files
+    from guardrail.doctor.settings import withholds as withholds
 
 if not TYPE_CHECKING:  # a type checker sees the names above, and no others
     __getattr__, __dir__, __all__ = face(__name__)

@@ -23,7 +23,7 @@ from guardrail.doctor.checks import (
     Area,
     Check,
 )
-from guardrail.doctor.policies import withholds
+from guardrail.doctor.settings import withholds
 from guardrail.errors import GuardrailError
 from guardrail.events import Decision
 from guardrail.policy import Policy

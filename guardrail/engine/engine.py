@@ -68,8 +68,8 @@ from guardrail.limits import Limits
 from guardrail.log_events import EventLog
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
-from guardrail.session.effects import AskJudge, Cancel, CutOn, Effect, Emit, Explain
 from guardrail.session.machine import Session
+from guardrail.session.outputs import AskJudge, Cancel, CutOn, Effect, Emit, Explain
 from guardrail.session.stored import UNREADABLE, StoredSession
 from guardrail.verdicts import Judgement
 

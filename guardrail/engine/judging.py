@@ -28,8 +28,8 @@ from guardrail.judges.recorder import recorder
 from guardrail.judges.streams import checked, closing
 from guardrail.limits import Limits
 from guardrail.log_events import EventLog
-from guardrail.session.effects import Explain
 from guardrail.session.machine import Session
+from guardrail.session.outputs import Explain
 from guardrail.verdicts import Judgement, spans_within, total, unverified
 
 # Characters to scan, once per link, that take less time than handing them to a thread: 0.1 ms.

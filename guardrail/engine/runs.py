@@ -38,10 +38,9 @@ from guardrail.judges.base import GatheringJudge, Judge, question_to_judge
 from guardrail.limits import Limits
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
-from guardrail.session.effects import Channel
 from guardrail.session.machine import Session
-from guardrail.session.state import STATE_VERSION, check_version, unreadable
-from guardrail.session.stored import StoredSession
+from guardrail.session.outputs import Channel
+from guardrail.session.stored import STATE_VERSION, StoredSession, check_version, unreadable
 from guardrail.verdicts import Judgement, better_of
 
 

@@ -43,8 +43,18 @@ from guardrail.events import (
     Verdict,
 )
 from guardrail.policy import FailPolicy, Policy
-from guardrail.session.effects import AskJudge, Cancel, Channel, CutOn, Effect, Emit, Explain
-from guardrail.session.outputs import Deliveries, OutputEvents, timings
+from guardrail.session.outputs import (
+    AskJudge,
+    Cancel,
+    Channel,
+    CutOn,
+    Deliveries,
+    Effect,
+    Emit,
+    Explain,
+    OutputEvents,
+    timings,
+)
 from guardrail.verdicts import Judgement, better_of, beyond_most, unverified
 
 _NOTHING: Final[list[Effect]] = []

@@ -1,8 +1,12 @@
-"""The output events of one response, with their deterministic ids, and the segments waiting for release."""
+"""What a session asks its surroundings to do, its effects; and the output events of one response, with their
+deterministic ids, and the segments waiting for release.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final, NamedTuple
 
 from guardrail.claims.citations import Citation
@@ -23,6 +27,7 @@ from guardrail.events import (
     Evidence,
     FlaggedCase,
     Interruption,
+    OutputEvent,
     ResponseHead,
     ResponseVerdict,
     SegmentKind,
@@ -34,8 +39,54 @@ from guardrail.events import (
 from guardrail.evidence.tokens import STOP_TERMS, terms_of
 from guardrail.policy import Policy
 from guardrail.scoring import count_verdicts
-from guardrail.session.effects import Channel, Emit
 from guardrail.verdicts import SAID, Judgement
+
+
+class Channel(StrEnum):
+    """Where an output event goes."""
+
+    DELIVERIES = "deliveries"
+    VERDICTS = "verdicts"
+    FLAGGED = "flagged"
+
+
+class AskJudge(NamedTuple):
+    """Effect: ask the judge about these claims, by id."""
+
+    claims: tuple[tuple[str, Claim], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Effect: no more verdicts are wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class CutOn:
+    """Effect: call the session's ``cut_on`` to cut more of the text, after other tasks have had their
+    turn.
+    """
+
+
+class Explain(NamedTuple):
+    """Effect: have the reason for the verdict on this claim put into words, and tell ``explained``."""
+
+    claim_id: str
+    explain: Callable[[], Awaitable[str]]
+
+
+class Emit(NamedTuple):
+    """Effect: publish this event. ``since`` is when the text that it releases was cut, if it releases any."""
+
+    channel: Channel
+    event: OutputEvent
+    since: float | None = None
+
+
+Effect = AskJudge | Cancel | CutOn | Explain | Emit
+
+
+# ------------------------------------------------------------------------------------ the output events
 
 _MOST_WORDS: Final = 0.5
 _MOST_READ: Final = 50_000  # characters of a context

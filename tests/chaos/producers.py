@@ -48,19 +48,13 @@ class DoomedProducer(TransactionalProducer):
 
     orders: Orders = Orders()
 
-    async def send(
-        self,
-        records: Sequence[OutRecord],
-        state_topic: str,
-        state_partition: int,
-        state: Sequence[StateRecord],
-    ) -> None:
+    async def send(self, records: Sequence[OutRecord], state: Sequence[StateRecord]) -> None:
         self._meet("before_send")
         refused: OutRecord | None = None
         if records and self.orders.refused_sends:
             self.orders.refused_sends -= 1
             refused, records = records[0], records[1:]
-        await super().send(records, state_topic, state_partition, state)
+        await super().send(records, state)
         if refused is not None:
             failed = asyncio.get_running_loop().create_future()
             failed.set_exception(KafkaTimeoutError("the send failed, on order"))
@@ -68,9 +62,9 @@ class DoomedProducer(TransactionalProducer):
             self._sent[failed] = refused.topic
         self._meet("after_send")
 
-    async def send_offsets(self, group: str, partition: Partition, commit: Commit) -> None:
+    async def send_offsets(self, commit: Commit) -> None:
         self._meet("before_offsets")
-        await super().send_offsets(group, partition, commit)
+        await super().send_offsets(commit)
 
     async def commit(self) -> None:
         self._meet("before_commit")
@@ -103,31 +97,19 @@ class UnfencedProducer(DoomedProducer):
 class ForgetfulProducer(DoomedProducer):
     """Bug: does not write what is in flight."""
 
-    async def send(
-        self,
-        records: Sequence[OutRecord],
-        state_topic: str,
-        state_partition: int,
-        state: Sequence[StateRecord],
-    ) -> None:
-        await super().send(records, state_topic, state_partition, ())
+    async def send(self, records: Sequence[OutRecord], state: Sequence[StateRecord]) -> None:
+        await super().send(records, ())
 
 
 class DetachedProducer(DoomedProducer):
     """Bug: outputs leave in a transaction of their own, before that of the position and the state."""
 
-    async def send(
-        self,
-        records: Sequence[OutRecord],
-        state_topic: str,
-        state_partition: int,
-        state: Sequence[StateRecord],
-    ) -> None:
-        await super().send(records, state_topic, state_partition, ())
+    async def send(self, records: Sequence[OutRecord], state: Sequence[StateRecord]) -> None:
+        await super().send(records, ())
         await self.settled()
         await TransactionalProducer.commit(self)
         await self.begin()
-        await super().send((), state_topic, state_partition, state)
+        await super().send((), state)
 
 
 PRODUCERS: Final[dict[str, type[DoomedProducer]]] = {

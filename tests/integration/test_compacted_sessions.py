@@ -16,7 +16,8 @@ from aiokafka.client import AIOKafkaClient, CoordinationType
 from aiokafka.errors import GroupCoordinatorNotAvailableError
 from aiokafka.protocol.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 
-from consumers.kafka import TransactionalProducer, examining
+from consumers.doctor import examining
+from consumers.kafka import TransactionalProducer
 from consumers.settings import KafkaSettings
 from consumers.topics import create_topics
 from consumers.transport import Commit, Partition, StateRecord

@@ -19,9 +19,8 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.protocol.admin import CreateAclsRequest
 
 from consumers.cases import CaseFilter, CaseRow, open_store
-from consumers.doctor import check_access
+from consumers.doctor import Right, check_access, examining
 from consumers.flagged import FlaggedSubscriber
-from consumers.kafka import Right, examining
 from consumers.settings import KafkaSettings
 from consumers.topics import create_topics
 from guardrail.client import GuardClient

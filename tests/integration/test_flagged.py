@@ -14,11 +14,10 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from consumers.cases import CaseFilter, CaseRow, CaseStore, NewCase, open_store
-from consumers.flagged import FlaggedSubscriber, group_of, read_cases
+from consumers.flagged import FlaggedSubscriber, Webhook, group_of, read_cases
 from consumers.reading import Range, open_topic
 from consumers.settings import KafkaSettings
 from consumers.topics import create_topics
-from consumers.webhook import Webhook
 from guardrail.errors import CaseStoreError
 from tests.support.cases import flagged_case
 from tests.support.kafka_broker import free_ports

@@ -101,10 +101,10 @@ async def test_a_zombie_caught_in_the_middle_of_a_step_writes_nothing(place: Pla
     frozen, go_on = asyncio.Event(), asyncio.Event()
 
     class Frozen(TransactionalProducer):
-        async def send_offsets(self, group: str, partition: Partition, commit: Commit) -> None:
+        async def send_offsets(self, commit: Commit) -> None:
             frozen.set()
             await go_on.wait()
-            await super().send_offsets(group, partition, commit)
+            await super().send_offsets(commit)
 
     zombie = Frozen(place.settings, partition)
     await zombie.start()
@@ -186,10 +186,10 @@ async def test_state_that_ends_in_markers_or_aborted_records_is_read_to_its_end(
     mixed = await place.producer(Partition(place.topic, 2))
     for step in range(5):
         await mixed.transact([], [StepRecord(step)], Commit(step))
-    for producer, index in ((aborted, 1), (mixed, 2)):
+    for producer in (aborted, mixed):
         for step in range(3):
             await producer.begin()
-            await producer.send([], place.sessions, index, [StepRecord(100 + step)] * 20)
+            await producer.send([], [StepRecord(100 + step)] * 20)
             await producer.settled()
             await producer.abort()
             assert producer._producer._txn_manager.state == TransactionState.READY

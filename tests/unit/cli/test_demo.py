@@ -14,10 +14,16 @@ from typer.testing import CliRunner
 
 from guardrail.cli import app
 from guardrail.cli.demo import play_all
-from guardrail.demo import Board, DemoAnswer, load_demo_settings, load_examples
-from guardrail.demo.board import BoardEvent
-from guardrail.demo.summary import as_expected
-from guardrail.demo.views import PlainView, View
+from guardrail.demo import (
+    Board,
+    BoardEvent,
+    DemoAnswer,
+    PlainView,
+    View,
+    as_expected,
+    load_demo_settings,
+    load_examples,
+)
 from guardrail.events import Context, Decision, DeliveryBlocked, Response
 from guardrail.judges.factory import JudgeSet
 from guardrail.render import Card, symbols_for

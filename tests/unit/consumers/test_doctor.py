@@ -9,8 +9,17 @@ from typing import Any
 
 import pytest
 
-from consumers.doctor import _prove, check_access, check_broker, check_topics
-from consumers.kafka.examiner import ClusterSeen, Right, Rights, TopicSeen, release_of
+from consumers.doctor import (
+    ClusterSeen,
+    Right,
+    Rights,
+    TopicSeen,
+    _prove,
+    check_access,
+    check_broker,
+    check_topics,
+    release_of,
+)
 from consumers.settings import GuardSettings, KafkaSettings, load_settings
 from consumers.topics import plan_topics
 from guardrail.doctor import Check

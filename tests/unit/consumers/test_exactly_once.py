@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from consumers.guard import GuardConsumer
 from consumers.memory import MemoryBroker
-from consumers.transport import Commit, OutRecord, Partition, Record, Restored, StateRecord
+from consumers.transport import Partition, Record, Restored
 from guardrail.errors import TransportUnavailable
 from guardrail.events import DeliveryBlocked, DeliverySegment, Event, ResponseCompleted, ResponseStarted
 from guardrail.judges import Judge
@@ -468,16 +468,10 @@ class HeldTransport(FaultyTransport):
         self._polled += len(records)
         return records
 
-    async def transact(
-        self,
-        partition: Partition,
-        records: Sequence[OutRecord],
-        state: Sequence[StateRecord],
-        commit: Commit,
-    ) -> None:
+    async def transact(self, partition: Partition, *step: Any) -> None:
         self.held.add(partition.index)
         await self.gates[partition.index].wait()
-        await super().transact(partition, records, state, commit)
+        await super().transact(partition, *step)
 
 
 async def test_an_id_that_ends_on_one_partition_and_begins_on_another_is_stored_with_the_latter() -> None:

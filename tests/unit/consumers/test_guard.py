@@ -32,8 +32,8 @@ from guardrail.limits import Limits
 from guardrail.partitioning import partition_of
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter, Route
-from guardrail.session.effects import Effect
 from guardrail.session.machine import Session
+from guardrail.session.outputs import Effect
 from tests.support.cases import flagged_case
 from tests.support.constants import made
 from tests.support.guards import (

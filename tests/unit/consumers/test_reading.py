@@ -11,8 +11,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 from aiokafka.structs import ConsumerRecord
 
-from consumers.kafka import examiner
-from consumers.kafka.examiner import Examiner
+from consumers import doctor
+from consumers.doctor import Examiner
 from consumers.kafka.recovery import Meanwhile, until_answered
 from consumers.reading import _EMPTY_ANSWERS, CompactionWatch, Range, TopicReader
 from consumers.settings import KafkaSettings
@@ -85,7 +85,7 @@ async def test_the_newest_time_is_of_those_that_the_broker_stamped(monkeypatch: 
     async def opened(_settings: object, _topic: str, *, part: Range) -> AsyncIterator[TopicReader]:
         yield await reader_of([2, 1], records, part)
 
-    monkeypatch.setattr(examiner, "open_topic", opened)
+    monkeypatch.setattr(doctor, "open_topic", opened)
     asked = Examiner(SETTINGS, cast("Any", None), cast("Any", None))
     assert await asked.newest_append_s(TOPIC) == 5.0
     records[1] = record(0, 1, 5_000)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from consumers.cases import CaseFilter, CaseStore, DueCase, open_store
-from consumers.webhook import ATTEMPTS, WAITS, Webhook, signing_key, wait_ms
+from consumers.flagged import ATTEMPTS, WAITS, Webhook, signing_key, wait_ms
 from guardrail.errors import CaseStoreError, ConfigError
 from tests.support.cases import new_case
 from tests.support.webhook_server import Post, WebhookServer
@@ -72,7 +72,7 @@ async def test_a_case_is_posted_whole_signed_and_with_its_key(store: CaseStore) 
 
 async def test_the_known_answer_of_the_specification() -> None:
     """The example of the Standard Webhooks reference libraries."""
-    from consumers.webhook import signature
+    from consumers.flagged import signature
 
     key = signing_key("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "x")
     signed = signature(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}')

@@ -23,7 +23,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from consumers.gateway.keys import read_keys
+from consumers.gateway.admission import read_keys
 from consumers.settings import load_settings
 from guardrail import __version__
 from guardrail.config import ShutdownSettings

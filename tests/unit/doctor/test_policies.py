@@ -8,7 +8,7 @@ import pytest
 
 from guardrail.config import Settings
 from guardrail.doctor import Check, check_policies
-from guardrail.doctor.policies import covers
+from guardrail.doctor.settings import covers
 from guardrail.policy import Policy, Rule
 
 BLOCK = "verdict CONTRADICTED: block"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,8 @@ from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
 from consumers.gateway import Gateway, ServeSettings, openapi, serving
-from consumers.gateway.check import answers_in
-from consumers.gateway.keys import ApiCaller, ApiKey
+from consumers.gateway.admission import ApiCaller, ApiKey
+from consumers.gateway.endpoints import answers_in
 from guardrail import Guard
 from guardrail.errors import ConfigError, InputError
 from guardrail.testing import ScriptedJudge
@@ -592,10 +594,11 @@ async def test_a_port_that_is_taken_is_told(gateway: Opens) -> None:
         await gateway(certificate="none.pem", private_key="none.pem")
 
 
-@pytest.mark.parametrize("stream", [True, False])
-async def test_what_does_not_end_in_time_ends_as_an_error(
-    upstream: ChatUpstream, judge: ScriptedJudge, stream: bool
-) -> None:
+@asynccontextmanager
+async def under_way(
+    upstream: ChatUpstream, judge: ScriptedJudge, drain_s: float, *, stream: bool = True
+) -> AsyncIterator[asyncio.Future[httpx2.Response]]:
+    """An answer that the upstream holds back, of a gateway that is stopped as the block ends."""
     upstream.streams(events(RIGHT, RIGHT))
     if not stream:
         upstream.answers(completion(RIGHT))
@@ -606,30 +609,29 @@ async def test_what_does_not_end_in_time_ends_as_an_error(
         Gateway(settings, guard) as made,
         httpx2.AsyncClient(timeout=60) as client,
     ):
-        async with serving(made.app, settings, 1) as port:
+        async with serving(made.app, settings, drain_s) as port:
             url = f"http://127.0.0.1:{port}{COMPLETIONS}"
             request = asyncio.ensure_future(client.post(url, json=ask(stream=stream)))
             await upstream.held.wait()
-        reply = await request
+            yield request
+        await request
+        with pytest.raises(httpx2.ConnectError):
+            await client.post(url, json=ask())
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_what_does_not_end_in_time_ends_as_an_error(
+    upstream: ChatUpstream, judge: ScriptedJudge, stream: bool
+) -> None:
+    async with under_way(upstream, judge, 1, stream=stream) as request:
+        pass
+    reply = request.result()
     assert reply.status_code == (200 if stream else 503)
     told = json.loads(reply.text.strip().rpartition("\n")[2].removeprefix("data: "))
     assert told["error"]["code"] == "stopping"
 
 
 async def test_a_drained_gateway_ends_what_it_has_begun(upstream: ChatUpstream, judge: ScriptedJudge) -> None:
-    upstream.streams(events(RIGHT, RIGHT))
-    upstream.holds_before = 2
-    settings = ServeSettings(upstream=upstream.url, port=0)
-    async with (
-        Guard(judge) as guard,
-        Gateway(settings, guard) as made,
-        httpx2.AsyncClient(timeout=60) as client,
-    ):
-        async with serving(made.app, settings, 30) as port:
-            url = f"http://127.0.0.1:{port}{COMPLETIONS}"
-            request = asyncio.ensure_future(client.post(url, json=ask(stream=True)))
-            await upstream.held.wait()
-            asyncio.get_running_loop().call_later(0.3, upstream.going_on.set)
-        assert text_of(chunks_of((await request).text)) == RIGHT + RIGHT
-        with pytest.raises(httpx2.ConnectError):
-            await client.post(url, json=ask())
+    async with under_way(upstream, judge, 30) as request:
+        asyncio.get_running_loop().call_later(0.3, upstream.going_on.set)
+    assert text_of(chunks_of(request.result().text)) == RIGHT + RIGHT

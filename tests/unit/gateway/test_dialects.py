@@ -12,7 +12,7 @@ import httpx2
 import pytest
 import yaml
 
-from consumers.gateway import desk, dialects
+from consumers.gateway import dialects
 from consumers.gateway.dialects import DIALECTS
 from consumers.gateway.settings import DialectName
 from guardrail import Policy
@@ -255,11 +255,11 @@ async def test_what_docs_gateways_md_has_people_write(gateway: Opens) -> None:
     client = await gateway(dialects=list(get_args(DialectName)))
     _, proxy, plugins, policies = map(yaml.safe_load, blocks("gateways.md", "yaml"))
     (of_litellm,), (of_kong,) = proxy["guardrails"], plugins["plugins"]
-    assert of_litellm["litellm_params"]["extra_headers"] == [desk.GROUNDING]
+    assert of_litellm["litellm_params"]["extra_headers"] == [dialects.GROUNDING]
     guards = policies["policies"]["ai"]["promptGuard"]
     for webhook in (guards["request"][0]["webhook"], guards["response"][0]["webhook"]):
         assert set(webhook["headers"]) == {"x-guardrail-key", dialects.STREAMED}
-        assert [each["name"] for each in webhook["forwardHeaderMatches"]] == [desk.GROUNDING]
+        assert [each["name"] for each in webhook["forwardHeaderMatches"]] == [dialects.GROUNDING]
 
     config = of_kong["config"]
     values = {"$(source)": "OUTPUT", "$(content)": "Returns are accepted within 14 days."}
@@ -411,18 +411,18 @@ async def test_requests_of_one_name_that_say_different_things_say_nothing(gatewa
 def test_what_requests_said_is_bounded_and_forgotten() -> None:
     said = [Grounding((Context(id="c", text="x" * 99),), "?" if n else "!") for n in range(2)]
     keys = [(None, "litellm", str(n)) for n in range(4)]
-    memory = desk.GroundingMemory(60, most=3)
+    memory = dialects.GroundingMemory(60, most=3)
     for key in keys:
         memory.keep(key, said[0])
     assert [memory.get(key) for key in keys] == [None, *said[:1] * 3]
-    memory = desk.GroundingMemory(60, most_chars=250)
+    memory = dialects.GroundingMemory(60, most_chars=250)
     for key in keys:
         memory.keep(key, said[0])
     assert [memory.get(key) for key in keys] == [None, None, *said[:1] * 2]
     memory.keep(keys[2], said[1])  # which takes no room
     memory.keep(keys[0], said[0])
     assert [memory.get(key) for key in keys] == [said[0], None, None, said[0]]
-    memory = desk.GroundingMemory(-1)
+    memory = dialects.GroundingMemory(-1)
     memory.keep(keys[0], said[0])
     assert memory.get(keys[0]) is None
 

@@ -598,7 +598,7 @@ async def test_a_failure_ends_the_connection_and_quotes_nothing(
     opened = await gateway()
     client = await way(opened.base_url.port)
     await client.send(started("r"))
-    monkeypatch.setattr("consumers.gateway.duplex.GuardConnection._handle", fails)
+    monkeypatch.setattr("consumers.gateway.endpoints.GuardConnection._handle", fails)
     await client.send(delta("r", 0, RIGHT))
     with suppress(asyncio.IncompleteReadError):
         assert await client.next() is None

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrail.render import duration, one_line, score, symbols_for, visible
+from guardrail.render import duration, one_line, score, symbols_for
+from guardrail.render.words import visible
 
 
 @given(st.text(st.characters(codec=None)))
