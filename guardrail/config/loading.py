@@ -26,14 +26,23 @@ from pydantic_core import PydanticCustomError
 from pydantic_settings import EnvSettingsSource
 from pydantic_settings.exceptions import SettingsError as EnvDecodeError
 
-from guardrail.config.inheritance import cycles, is_inherited, merged, unknown_policy
 from guardrail.config.problems import (
     Problem,
     SettingsError,
     dotted,
     explain,
 )
-from guardrail.config.settings import BUILT_IN_POLICY, ENV_DELIMITER, ENV_PREFIX, SECTIONS_OF_OTHERS, Settings
+from guardrail.config.settings import (
+    BUILT_IN_POLICY,
+    ENV_DELIMITER,
+    ENV_PREFIX,
+    SECTIONS_OF_OTHERS,
+    Settings,
+    cycles,
+    is_inherited,
+    merged,
+    unknown_policy,
+)
 from guardrail.errors import ConfigError
 from guardrail.judges.model import ClassifierSettings
 from guardrail.leaves import Loc, Place, kinds, mapped

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrail.judges.decisions.bias import EVERY, FIRST, OrderBias, in_second_order
+from guardrail.judges.decisions.judge import EVERY, FIRST, OrderBias, in_second_order
 from guardrail.judges.decisions.transports import Choice
 
 VALUES = ("a", "b", "c", "d")

@@ -16,7 +16,7 @@ import pytest
 from guardrail.errors import ConfigError, JudgeError
 from guardrail.judges import Verdict
 from guardrail.judges.llm import LlmJudge
-from guardrail.judges.llm.exchange import Exchange, StallBounds
+from guardrail.judges.llm.chat import Exchange, StallBounds
 from guardrail.judges.openai_client import OwnClients
 from tests.support.judges import reply_of
 from tests.support.llm_server import Hang, LlmServer, Status

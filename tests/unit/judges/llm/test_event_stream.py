@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from guardrail.calls import event_stream
-from guardrail.calls.event_stream import MAX_EVENT_CHARS, EventStream
+from guardrail.calls.http import MAX_EVENT_CHARS, EventStream
 from guardrail.errors import JudgeReplyError
 
 TEXT = ': ping\n\nevent: message\ndata: {"a": "ü€😀"}\n\ndata:one\ndata: two\n\nid: 7\n\ndata: [DONE]\n\n'

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from guardrail.calls.event_stream import EventStream
-from guardrail.calls.http import read_body
-from guardrail.judges.llm.exchange import Exchange, StallBounds
+from guardrail.calls.http import EventStream, read_body
+from guardrail.judges.llm.chat import Exchange, StallBounds
 
 END = b'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
 

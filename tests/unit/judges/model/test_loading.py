@@ -15,7 +15,7 @@ from guardrail.errors import ConfigError
 from guardrail.judges.cascade import CascadeSettings
 from guardrail.judges.factory import build_judge
 from guardrail.judges.model import PRESETS, Classifier, ClassifierSettings, LabelMeaning, load_classifier
-from guardrail.judges.model.files import ModelFiles
+from guardrail.judges.model.runtime import ModelFiles
 from guardrail.judges.settings import JudgeSettings
 from tests.unit.judges.model.tiny import write_model
 
