@@ -11,10 +11,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from guardrail.errors import JudgeError, only_cause
-from guardrail.judges.base import Around, Judge, JudgeRequest, Meter
+from guardrail.events import Usage
+from guardrail.judges.base import Around, Judge, JudgeRequest, Meter, without_contexts
 from guardrail.verdicts import Judgement, sound, unverified
 
 T = TypeVar("T")
@@ -117,6 +119,26 @@ async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]
             task.exception()  # retrieved, so that asyncio doesn't report it as never retrieved
         if cancelled is not None:
             raise cancelled
+
+
+async def decided(
+    request: JudgeRequest,
+    judge: str,
+    decide: Callable[[JudgeRequest, Callable[[Judgement], None]], Coroutine[Any, Any, None]],
+) -> AsyncIterator[Judgement]:
+    """What ``decide`` tells of a request, for ``judge``, a model that is paid for each call: without
+    claims or contexts it isn't asked. Raises what ``decide`` raises.
+    """
+    if not request.claims:
+        return
+    request.meter.add(Usage())  # counted here, so that zero calls are known to be zero
+    if not request.has_contexts:
+        for judgement in without_contexts(request, judge):
+            yield judgement
+        return
+    async with closing(from_callback(partial(decide, request))) as judgements:
+        async for judgement in judgements:
+            yield judgement
 
 
 # -------------------------------------------------------------------------------------------------- gathering

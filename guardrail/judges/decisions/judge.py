@@ -29,8 +29,8 @@ from typing import Any, Final
 from guardrail import telemetry
 from guardrail.claims.model import Claim
 from guardrail.errors import JudgeError, JudgeRefused, JudgeUnavailable
-from guardrail.events import Usage, Verdict
-from guardrail.judges.base import JudgeRequest, Meter, support_of, without_contexts
+from guardrail.events import Verdict
+from guardrail.judges.base import JudgeRequest, Meter, support_of
 from guardrail.judges.calibrated import VerdictLines
 from guardrail.judges.decisions.settings import DecisionsSettings, Form
 from guardrail.judges.decisions.transports import (
@@ -50,7 +50,7 @@ from guardrail.judges.local.combiner import Lines, Probabilities, load_parameter
 from guardrail.judges.local.examination import Examination
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.spending import PriceTable
-from guardrail.judges.streams import closing, from_callback
+from guardrail.judges.streams import decided
 from guardrail.log_events import EventLog
 from guardrail.printable import shorten
 from guardrail.shipped import shipped_yaml
@@ -231,21 +231,12 @@ class DecisionsJudge:
         """The latest; there is one at a time: what is learned of an order is in no hurry."""
         self._label = telemetry.model_label(settings.model)
 
-    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+    def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """Judgements as answers come: one call for all claims, or one for each where a call takes one.
 
         Raises JudgeError if no claim got an answer.
         """
-        if not request.claims:
-            return
-        request.meter.add(Usage())  # counted here, so that zero calls are known to be zero
-        if not request.has_contexts:
-            for judgement in without_contexts(request, self.name):
-                yield judgement
-            return
-        async with closing(from_callback(partial(self._decide, request))) as judgements:
-            async for judgement in judgements:
-                yield judgement
+        return decided(request, self.name, self._decide)
 
     async def aclose(self) -> None:
         if self._measuring is not None and not self._measuring.done():

@@ -15,13 +15,13 @@ from typing import Final
 from guardrail import telemetry
 from guardrail.errors import JudgeError, JudgeUnavailable
 from guardrail.events import ClaimPart, Usage, Verdict
-from guardrail.judges.base import JudgeRequest, Meter, support_of, without_contexts
+from guardrail.judges.base import JudgeRequest, Meter, support_of
 from guardrail.judges.llm.chat import Chat, ModelEndpoint, Question
 from guardrail.judges.llm.prompt import Prompt, Prompts, fences
 from guardrail.judges.llm.reply import Answer, ReplyReader
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.spending import BudgetExhausted, PriceTable
-from guardrail.judges.streams import closing, from_callback
+from guardrail.judges.streams import decided
 from guardrail.verdicts import TWO_VERDICTS, Judgement, unverified
 
 
@@ -125,23 +125,14 @@ class LlmJudge:
     def name(self) -> str:
         return f"llm:{self._settings.model}"
 
-    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+    def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """One call for all claims, repeated while the deadline allows. Without contexts the model isn't
         asked.
 
         Verdicts come as soon as they are complete in the reply. Claims that a reply lacks are asked for once
         more. Raises JudgeError if there is no verdict at all.
         """
-        if not request.claims:
-            return
-        request.meter.add(Usage())  # counted here, so that zero calls are known to be zero
-        if not request.has_contexts:
-            for judgement in without_contexts(request, self.name):
-                yield judgement
-            return
-        async with closing(from_callback(partial(self._decide, request))) as judgements:
-            async for judgement in judgements:
-                yield judgement
+        return decided(request, self.name, self._decide)
 
     async def aclose(self) -> None:
         await self._chat.aclose()

@@ -11,8 +11,9 @@ import os
 import re
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
 from guardrail.errors import ConfigError, JudgeReplyError, install_hint
 from guardrail.judges.model.settings import SECTION, Architecture, ClassifierSettings
@@ -107,19 +108,6 @@ def logistic(value: float) -> float:
 def installed(*modules: str) -> bool:
     """Whether all of them can be imported, without importing them."""
     return all(importlib.util.find_spec(module) is not None for module in modules)
-
-
-class Model(Protocol):
-    """A loaded classifier. ``logits`` blocks and is called from one thread at a time."""
-
-    @property
-    def label_names(self) -> Sequence[str]:
-        """Names of the outputs, by position, if the model has any."""
-        ...
-
-    def logits(self, batch: Sequence[Tokens]) -> list[list[float]]:
-        """A row of outputs for each encoded pair; for a model with an output per token, the first token's."""
-        ...
 
 
 # ------------------------------------------------------------------------------------------------ onnxruntime
@@ -282,6 +270,13 @@ class TorchModel:
         return _rows(output.cpu(), output.dim())
 
 
+Model: TypeAlias = OnnxModel | TorchModel
+"""A loaded classifier. Its ``label_names`` are by position, and empty if the model has none; its ``logits``
+block and are called from one thread at a time: a row of outputs for each encoded pair, for a model with an
+output per token the first token's.
+"""
+
+
 def _hhem(transformers: Any, folder: Path) -> Any:
     """HHEM-2.1-Open without its own code, which doesn't run on transformers 5.
 
@@ -374,35 +369,18 @@ def usable_processors(groups: Path = _GROUPS, own: Path = _OWN) -> int:
 
 
 def _quotas(groups: Path, own: Path) -> Iterator[float]:
-    """The quotas of the process's control groups and their parents, in processors."""
+    """The quotas of the process's control group and its parents, in processors."""
     for line in _text(own).splitlines():
-        _, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if not controllers:
-            mounted = groups  # version 2
-        elif "cpu" in controllers.split(","):
-            mounted = next(
-                (groups / name for name in (controllers, "cpu") if (groups / name).is_dir()), groups
-            )
-        else:
+        hierarchy, _, path = line.partition("::")
+        if hierarchy != "0":  # version 1, which systemd and Kubernetes have given up
             continue
         # A container may see itself by its host's path, which doesn't exist there: the mount is then its own
         # group.
         parts = [part for part in path.split("/") if part]
         for length in range(0 if ".." in parts else len(parts), -1, -1):
-            yield from _quota(mounted.joinpath(*parts[:length]))
-
-
-def _quota(folder: Path) -> Iterator[float]:
-    quota, _, period = _text(folder / "cpu.max").strip().partition(" ")
-    if not quota:
-        quota, period = _text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us")
-    try:
-        found = int(quota) / int(period)
-    except (ValueError, ZeroDivisionError):
-        return  # "max", or no such file
-    if found > 0:  # version 1 has -1 for no quota
-        yield found
+            quota, _, period = _text(groups.joinpath(*parts[:length], "cpu.max")).partition(" ")
+            with suppress(ValueError, ZeroDivisionError):  # "max", or no such file
+                yield int(quota) / int(period)
 
 
 def _text(path: Path) -> str:

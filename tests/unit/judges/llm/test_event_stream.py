@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from guardrail.calls import event_stream
+from guardrail.calls import http
 from guardrail.calls.http import MAX_EVENT_CHARS, EventStream
 from guardrail.errors import JudgeReplyError
 
@@ -72,7 +72,7 @@ def test_a_line_is_joined_once_however_many_pieces_it_comes_in(monkeypatch: pyte
         def decode(self, *how: Any, **ends: Any) -> str:
             return Counting(super().decode(*how, **ends))
 
-    monkeypatch.setattr(event_stream, "IncrementalNewlineDecoder", CountingDecoder)
+    monkeypatch.setattr(http, "IncrementalNewlineDecoder", CountingDecoder)
     costs = []
     for length in (1_000, 10_000):
         handled = 0
