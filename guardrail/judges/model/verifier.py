@@ -281,11 +281,15 @@ def served_verifier(folder: Path, server: ServerSettings) -> Verifier:
     from guardrail.judges.model.servers import RemoteGraph
 
     manifest, _, tokens = read_folder(folder)
-    try:
-        _, tokenizers = (import_module(name) for name in ("numpy", "tokenizers"))
-    except ImportError as error:
-        raise missing_runtime(error.name or "tokenizers") from None
+    _, tokenizers = _imported("numpy", "tokenizers")
     return Verifier(manifest, RemoteGraph(server, _OUTPUTS), _tokenizer(tokenizers, folder, tokens))
+
+
+def _imported(*names: str) -> list[Any]:
+    try:
+        return [import_module(name) for name in names]
+    except ImportError as error:
+        raise missing_runtime(error.name or names[-1]) from None
 
 
 def _tokenizer(tokenizers: Any, folder: Path, content: bytes) -> Tokenizer:
@@ -301,10 +305,7 @@ def _tokenizer(tokenizers: Any, folder: Path, content: bytes) -> Tokenizer:
 @lru_cache(maxsize=_LOADED)
 def _load(folder: Path, threads: int) -> Verifier:
     manifest, model, tokens = read_folder(folder)
-    try:
-        _, _, tokenizers = (import_module(name) for name in RUNTIME)
-    except ImportError as error:
-        raise missing_runtime(error.name or "onnxruntime") from None
+    _, _, tokenizers = _imported(*RUNTIME)
     tokenizer = _tokenizer(tokenizers, folder, tokens)
     try:
         beside = onnx_session(model, 1) if threads > 1 else None

@@ -13,7 +13,7 @@ import pytest
 from guardrail import Guard
 from guardrail.errors import ConfigError, JudgeError, JudgeUnavailable
 from guardrail.events import Context, Decision
-from guardrail.judges import Judge, Usage, Verdict
+from guardrail.judges import Usage, Verdict
 from guardrail.judges.llm import LlmJudge
 from guardrail.judges.spending import ModelPrice, PriceTable
 from guardrail.policy import Policy
@@ -34,10 +34,6 @@ from tests.support.llm_server import (
 from tests.unit.judges.llm.asking import CONTEXTS, claim, judge, judging, request, settings
 
 PRICE = 1  # the number of the sentence that has it
-
-
-def test_it_is_a_judge() -> None:
-    assert isinstance(LlmJudge(settings(base_url="http://localhost/v1")), Judge)
 
 
 async def test_without_a_key_for_openai_the_judge_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,17 +196,6 @@ async def test_a_verdict_says_whose_it_is_and_whom_it_stands_in_for() -> None:
     assert judgement.judge == "llm:spare"
     assert judgement.degraded_from == ("llm:test: the server answered 503",)
     assert judgement.attempts == reply.usage.judge_calls == 3
-
-
-async def test_cancelling_ends_the_call_and_leaves_the_judge_usable() -> None:
-    async with judging(Hang(), Reply(obliging), max_concurrency=1) as (made, server):
-        task = asyncio.create_task(reply_of(made, request()))
-        await server.arrived.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await server.given_up.wait()
-        assert len((await reply_of(made, request())).judgements) == 1
 
 
 async def test_no_more_calls_are_in_flight_than_allowed() -> None:
