@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from threading import Thread
 from typing import Any, Final
 
-import httpx2
-
 from guardrail.config import Settings
 from guardrail.errors import ConfigError
 from guardrail.integrations.background import CALLER, FAILURES, there
 from guardrail.judges.base import Judge
 from guardrail.judges.factory import build_judge
+from guardrail.judges.openai_client import httpx
 from guardrail.judges.spending import ModelPrice
 
 Messages = list[tuple[str, str]]
@@ -38,7 +37,7 @@ _TOKENS: Final = (("prompt_tokens", "input_tokens"), ("completion_tokens", "outp
 
 
 @dataclass(frozen=True, eq=False)
-class ChatModel(httpx2.AsyncBaseTransport):
+class ChatModel(httpx.AsyncBaseTransport):
     """Stands where the judge's HTTP client expects a server. Of a request it passes on the messages only:
     what else is asked of a model, and how often, is a matter of the object.
     """
@@ -82,7 +81,7 @@ class ChatModel(httpx2.AsyncBaseTransport):
         """The LLM judge that asks it, by default settings."""
         return build_judge(self.asked_by(Settings.model_validate({"judge": self.settings({})})).judge)
 
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         asked = json.loads(await request.aread())["messages"]
         messages = self.messages([(each["role"], each["content"]) for each in asked])
         here, caller = asyncio.get_running_loop(), CALLER.get()
@@ -97,7 +96,7 @@ class ChatModel(httpx2.AsyncBaseTransport):
             ) in asked:  # the prompt's examples, given back before the reply or in its place, say nothing
                 text = (text or "").rpartition(each["content"])[2]
             choice = {"message": {"content": text}, "finish_reason": "stop"}
-            return httpx2.Response(200, json={"choices": [choice], "usage": _usage(told)})
+            return httpx.Response(200, json={"choices": [choice], "usage": _usage(told)})
         except BaseException as error:  # whatever the object raises, the client reads as HTTP
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
@@ -108,7 +107,7 @@ class ChatModel(httpx2.AsyncBaseTransport):
             status = status if isinstance(status, int) and 400 <= status < 600 else None
             raised = f"{self.name} raised {type(error).__name__}{f' ({status})' if status else ''}"
             said = str(error).encode(errors="replace").decode()
-            return httpx2.Response(
+            return httpx.Response(
                 status or 500,
                 headers={"x-should-retry": "false"},  # the object has tried as often as its user wants
                 json={"error": {"message": said, "code": type(error).__name__}},

@@ -16,16 +16,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, TypeGuard
 
-import httpx2
+import openai
 
 from guardrail.calls import Call, Caller, Failure, server_of
 from guardrail.calls.http import named_once, read_body
-from guardrail.errors import JudgeReplyError
+from guardrail.errors import ConfigError, JudgeReplyError
 from guardrail.events import Finding, Usage
 from guardrail.judges.base import Meter, recorder
 from guardrail.judges.decisions.settings import DecisionsSettings
 from guardrail.judges.llm.chat import first_object
-from guardrail.judges.openai_client import ApiError, OwnClients, describe
+from guardrail.judges.openai_client import OwnClients, describe, httpx
 from guardrail.judges.spending import PriceTable, reported_usage
 
 _SUM_WITHIN: Final = 0.02  # of 1: servers round
@@ -320,7 +320,12 @@ class DecisionsEndpoint:
     """Calls to one model. Concurrent questions share all its state."""
 
     def __init__(self, settings: DecisionsSettings, prices: PriceTable | None = None) -> None:
-        """Raises ConfigError if there is no key."""
+        """Raises ConfigError if there is no key, or openai is too old for what it is asked for."""
+        if settings.transport == "openai" and not hasattr(openai.AsyncOpenAI, "decisions"):
+            raise ConfigError(
+                f"{settings.section}.transport: openai {openai.__version__} is installed, which knows no "
+                "decisions; install 3.26 or newer, or name another transport"
+            )
         self.name = f"decisions:{settings.model}"
         self.settings = settings
         self.prices = prices
@@ -337,9 +342,9 @@ class DecisionsEndpoint:
         return outcome
 
     async def send(self, body: dict[str, Any]) -> bytes:
-        """One HTTP call. Raises ApiError, httpx2's errors or JudgeReplyError."""
+        """One HTTP call. Raises openai.APIError, httpx.HTTPError or JudgeReplyError."""
         async with self.clients.post(self.wire.path, body, self._headers) as reply:
-            return await read_body(reply.aiter_bytes(), _MOST_BYTES)
+            return await read_body(reply.iter_bytes(), _MOST_BYTES)
 
 
 @dataclass(eq=False)
@@ -365,7 +370,7 @@ class DecisionCall(Call[Reply]):
             body = {"model": settings.model, **wire.body(self.sheet, self.questions)}
             self.said = await self.endpoint.send(body)
             reply = wire.read(self.said, self.questions)
-        except (ApiError, httpx2.HTTPError, httpx2.StreamError) as error:
+        except (openai.APIError, httpx.HTTPError) as error:
             return self.broke_off(describe(error, server_of(settings.base_url), settings.section, _HINTS))
         except JudgeReplyError as error:
             return self.broke_off(Failure(error, retry=False, fault=True))

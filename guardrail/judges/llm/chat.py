@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, TypeAlias
 
-import httpx2
+import openai
 
 from guardrail.calls import Call, Caller, Failure, cut_off
 from guardrail.calls.http import EventStream, Turns, read_body
@@ -26,7 +26,7 @@ from guardrail.events import Usage
 from guardrail.judges.base import Meter, recorder
 from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
-from guardrail.judges.openai_client import ApiError, OwnClients, describe
+from guardrail.judges.openai_client import OwnClients, describe, httpx
 from guardrail.judges.spending import BudgetExhausted, PriceTable, reported_usage
 from guardrail.judges.streams import beside
 
@@ -84,8 +84,8 @@ class Exchange:
         return isinstance(self.finish_reason, str) and self.finish_reason in _ENDS
 
     async def run(self, body: dict[str, Any], headers: Mapping[str, str]) -> None:
-        """Read until the reply is complete. Raises ApiError, httpx2's errors, JudgeReplyError or, if it
-        ends too early or stalls, JudgeUnavailable.
+        """Read until the reply is complete. Raises openai.APIError, JudgeReplyError or, if the reply is cut
+        off or stalls, JudgeUnavailable.
         """
         try:
             # In a task of its own, which is cancelled once however often this one is: where two deadlines
@@ -102,6 +102,8 @@ class Exchange:
             begun = self.first_token_at is not None
             seconds = self._silence.between_s if begun else self._silence.first_s
             raise Stalled(f"the reply stalled for {seconds * 1000:.0f} ms") from None
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise JudgeUnavailable(cut_off(self._clients.server, error)) from None
         self._check_end()
 
     async def _ask(self, body: dict[str, Any], headers: Mapping[str, str], silence: asyncio.Timeout) -> None:
@@ -112,13 +114,13 @@ class Exchange:
                 await self._stream(response, silence)
             else:
                 silence.reschedule(None)
-                await self._whole(await read_body(response.aiter_bytes(), _MAX_BODY_BYTES))
+                await self._whole(await read_body(response.iter_bytes(), _MAX_BODY_BYTES))
 
-    async def _stream(self, response: httpx2.Response, silence: asyncio.Timeout) -> None:
+    async def _stream(self, response: Any, silence: asyncio.Timeout) -> None:
         loop = asyncio.get_running_loop()
         events = EventStream()
         size = 0
-        pieces = response.aiter_bytes()
+        pieces = response.iter_bytes()
         async for piece in pieces:
             size += len(piece)
             if size > _MAX_STREAM_BYTES:
@@ -337,9 +339,9 @@ class Dialect:
         for name in _STREAM_FIELDS:
             self._options.pop(name, None)
 
-    def adapt(self, error: ApiError, sent: dict[str, Any]) -> bool:
+    def adapt(self, error: openai.APIStatusError, sent: dict[str, Any]) -> bool:
         """Omit what the refusal names, from now on. True if there was something to omit: then ask again."""
-        if error.status not in _REFUSALS:
+        if error.status_code not in _REFUSALS:
             return False
         # The message may echo data, so it is searched for our own argument names only, and never reported.
         words = _words(error)
@@ -355,7 +357,7 @@ class Dialect:
             return True
         if not any(word in words for word in _UNKNOWN_WORDS):
             return False
-        if error.status not in {400, 422}:
+        if error.status_code not in {400, 422}:
             # An internal error may name anything. Only streams are believed to be a cause of one.
             sent = {name: value for name, value in sent.items() if name in _STREAM_FIELDS}
         refused = [name for name in sent if name != "response_format" and _names(name, words)]
@@ -368,15 +370,15 @@ class Dialect:
         return bool(refused)
 
 
-def refuses_system_role(error: ApiError) -> bool:
+def refuses_system_role(error: openai.APIStatusError) -> bool:
     """Whether that may be the reason. The message may also echo a user's text that says so: believe it only
     if the same question, asked next without the role, is answered.
     """
-    return error.status in _REFUSALS and _NO_SYSTEM_ROLE.search(_words(error)) is not None
+    return error.status_code in _REFUSALS and _NO_SYSTEM_ROLE.search(_words(error)) is not None
 
 
-def _words(error: ApiError) -> str:
-    return f"{error.param} {error.code} {error.message[:_MESSAGE_CHARS]}".lower()
+def _words(error: openai.APIStatusError) -> str:
+    return f"{error.param or ''} {error.code or ''} {error.message[:_MESSAGE_CHARS]}".lower()
 
 
 def _without_patterns(schema: dict[str, Any]) -> dict[str, Any]:
@@ -417,8 +419,8 @@ class ModelEndpoint:
         return await self.caller.run(call, until, question.response_id, retries=self.settings.max_retries)
 
 
-def _failure(error: ApiError | httpx2.HTTPError | httpx2.StreamError | JudgeError, server: str) -> Failure:
-    if not isinstance(error, JudgeError):
+def _failure(error: openai.APIError | JudgeError, server: str) -> Failure:
+    if isinstance(error, openai.APIError):
         return describe(error, server, _SECTION)
     if isinstance(error, JudgeReplyError) and not isinstance(error, NotAnApi):
         return Failure(error, retry=not isinstance(error, JudgeRefused))
@@ -479,8 +481,8 @@ class _QuestionCall(Call[list[Answer]]):
         try:
             await self._exchange.run(body, self._endpoint.headers)
             answers = self._finish()
-        except (ApiError, httpx2.HTTPError, httpx2.StreamError, JudgeError) as error:
-            if isinstance(error, ApiError):
+        except (openai.APIError, JudgeError) as error:
+            if isinstance(error, openai.APIStatusError):
                 # What this call sent counts: by now another may have found that there is no such role.
                 self._joined = len(messages) > 1 and refuses_system_role(error)
                 if self._joined or dialect.adapt(error, options):

@@ -138,7 +138,7 @@ async def turns_while(turns: Turns, reading: Callable[[], Any]) -> int:
 def exchange(turns: Turns, pieces: list[bytes], kind: str, on_text: Callable[[str], None]) -> Any:
     @asynccontextmanager
     async def post(*_: object) -> AsyncIterator[Any]:
-        yield SimpleNamespace(headers={"content-type": kind}, aiter_bytes=lambda: turns.pieces(pieces))
+        yield SimpleNamespace(headers={"content-type": kind}, iter_bytes=lambda: turns.pieces(pieces))
 
     clients: Any = SimpleNamespace(post=post)
     return Exchange(clients, on_text, StallBounds(60.0, 60.0)).run({"stream": True}, {})

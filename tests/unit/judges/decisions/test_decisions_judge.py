@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrail.claims import Claim
-from guardrail.errors import JudgeError, JudgeUnavailable
+from guardrail.errors import ConfigError, JudgeError, JudgeUnavailable
 from guardrail.events import Finding, Severity, Verdict
 from guardrail.judges import Judgement, JudgeRequest
 from guardrail.judges.base import recording
@@ -492,6 +492,14 @@ async def test_hostile_texts_stand_behind_fences() -> None:
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         DecisionsSettings.model_validate(settings)
+
+
+def test_an_older_openai_is_an_error_with_the_release_that_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("openai.AsyncOpenAI.decisions")
+    settings = DecisionsSettings.model_validate({"api_key": "k"})
+    with pytest.raises(ConfigError, match=r"judge\.decisions\.transport: .* install 3\.26 or newer"):
+        DecisionsJudge(settings)
+    DecisionsJudge(settings.model_copy(update={"transport": "logprobs"}))
 
 
 # ------------------------------------------------------------------------------------ a preference for places

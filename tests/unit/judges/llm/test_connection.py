@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import socket
 import ssl
 import sys
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-import httpx2
+import openai
 import pytest
 
 from guardrail.calls import BackOff, Failure, retry_after, server_of
@@ -25,13 +24,15 @@ from guardrail.errors import ConfigError, JudgeError, JudgeUnavailable
 from guardrail.judges import Verdict
 from guardrail.judges.llm import LlmJudge
 from guardrail.judges.llm.chat import Exchange, StallBounds
-from guardrail.judges.openai_client import ApiError, OwnClients, describe
+from guardrail.judges.openai_client import OwnClients, describe, httpx
 from tests.support.certificates import Authority
 from tests.support.judges import reply_of
 from tests.support.kafka_broker import free_ports
 from tests.support.llm_server import Hang, LlmServer, Status
 from tests.support.tcp_server import TcpServer
 from tests.unit.judges.llm.asking import judge, judging, request, settings
+
+REQUEST = httpx.Request("POST", "http://localhost/v1")
 
 
 @pytest.mark.parametrize(
@@ -105,23 +106,28 @@ async def test_a_certificate_of_an_authority_that_nobody_knows(tmp_path: Path) -
         )
 
 
-def failed(error: httpx2.HTTPError, why: BaseException | None = None) -> str:
-    error.__cause__ = why
-    return str(described(error).error)
+def failed(cause: Exception, why: BaseException | None = None) -> str:
+    cause.__cause__ = why
+    error = openai.APIConnectionError(request=REQUEST)
+    if isinstance(cause, httpx.TimeoutException):
+        error = openai.APITimeoutError(request=REQUEST)
+    error.__cause__ = cause
+    return str(describe(error, "host:443", "judge.llm").error)
 
 
 def test_what_else_there_may_be() -> None:
-    late = httpx2.ConnectTimeout("hunter2")
+    late = httpx.ConnectTimeout("hunter2")
     assert failed(late) == "no connection to host:443: connecting timed out; check base_url"
-    proxy = failed(httpx2.ProxyError("407 hunter2"))
+    assert failed(httpx.ReadTimeout("hunter2")) == "the call timed out"
+    proxy = failed(httpx.ProxyError("407 hunter2"))
     assert proxy.startswith("no connection to host:443: the proxy that the environment names refused it")
-    other = failed(httpx2.ConnectError("hunter2"), OSError("hunter2"))
+    other = failed(httpx.ConnectError("hunter2"), OSError("hunter2"))
     assert other == "no connection to host:443: the network failed; check base_url"
 
 
 @pytest.mark.parametrize("why", [ssl.SSLWantReadError(), ConnectionResetError(), None])
 def test_a_connection_that_stood_was_cut_whatever_it_was_waiting_for(why: BaseException | None) -> None:
-    assert failed(httpx2.ReadError("hunter2"), why) == "the connection to host:443 was cut"
+    assert failed(httpx.ReadError("hunter2"), why) == "the connection to host:443 was cut"
 
 
 @pytest.mark.parametrize(
@@ -162,13 +168,13 @@ def test_the_wait_is_never_shorter_than_what_the_server_asks() -> None:
     assert WAITS.wait(0, 30.0, lambda: 0.5) == 30.05
 
 
-def described(error: ApiError | httpx2.HTTPError) -> Failure:
-    return describe(error, "host:443", "judge.llm")
+def described(error: openai.APIError) -> Failure:
+    return describe(error, "the server", "judge.llm")
 
 
-def answered(status: int, code: Any = None, message: str = "Text", **headers: str) -> Failure:
-    said = {"error": {"message": message, "code": code}}
-    return described(ApiError(httpx2.Response(status, headers=headers), json.dumps(said).encode()))
+def answered(status: int, code: Any = None, **headers: str) -> Failure:
+    response = httpx.Response(status, headers=headers, request=REQUEST)
+    return described(openai.APIStatusError("Text", response=response, body={"code": code}))
 
 
 def test_an_exhausted_account_is_a_fault_and_no_overload() -> None:
@@ -190,7 +196,10 @@ def test_a_code_that_is_no_plain_word_is_not_repeated(code: object) -> None:
 
 
 def test_a_connection_that_failed_is_the_server_s_fault() -> None:
-    for error, late in ((httpx2.ConnectError("x"), False), (httpx2.ConnectTimeout("x"), True)):
+    for error, late in (
+        (openai.APIConnectionError(request=REQUEST), False),
+        (openai.APITimeoutError(request=REQUEST), True),
+    ):
         failure = described(error)
         assert (failure.retry, failure.fault, failure.overload) == (True, True, late)
         assert isinstance(failure.error, JudgeUnavailable)
@@ -213,7 +222,9 @@ def test_a_connection_that_failed_is_the_server_s_fault() -> None:
 def test_a_prompt_that_is_too_long_is_told_with_the_setting_that_shortens_it(
     status: int, code: str | None, message: str, *, named: bool
 ) -> None:
-    told = str(answered(status, code, message).error)
+    body = {"message": message, "code": code}
+    response = httpx.Response(status, request=REQUEST, json={"error": body})
+    told = str(described(openai.APIStatusError(message, response=response, body=body)).error)
     assert ("lower judge.llm.max_context_chars" in told) is named
     assert message not in told
 
@@ -242,8 +253,8 @@ ENVIRONMENT = {
     "AZURE_OPENAI_API_KEY": "sk-environment-azure",
 }
 # Besides those that say what HTTP needs.
-SENT = {"authorization", "accept", "content-type", "user-agent"}
-HTTP = {"host", "connection", "accept-encoding", "content-length"}
+SENT = {"authorization", "accept", "content-type", "user-agent", "x-stainless-retry-count"}
+HTTP = {"host", "connection", "accept-encoding", "content-length", "x-stainless-raw-response"}
 
 
 @pytest.fixture
@@ -273,7 +284,7 @@ async def test_no_server_gets_what_lies_in_the_environment() -> None:
 
 
 async def test_without_a_key_no_authorization_is_sent() -> None:
-    """Azure, which takes its key in another header, could read it."""
+    """The client wants one; Azure, which takes its key in another header, could read it."""
     async with LlmServer() as server:
         await judge(server, request(), extra_headers={"api-key": "azure"})
     assert "authorization" not in server.calls[0].headers
@@ -361,7 +372,7 @@ async def test_calls_at_once_are_spread_over_clients_and_idle_connections_used_a
     with own.client() as again:
         assert again is taken[0]
     await own.aclose()
-    assert all(client.is_closed for client in taken)
+    assert all(client.is_closed() for client in taken)
 
 
 async def test_a_connection_is_used_again() -> None:

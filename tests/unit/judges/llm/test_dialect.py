@@ -7,14 +7,14 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
-import httpx2
+import openai
 import pytest
 
 from guardrail.errors import JudgeError
 from guardrail.judges import Verdict
 from guardrail.judges.llm import LlmJudge, OutputMode
 from guardrail.judges.llm.chat import Dialect
-from guardrail.judges.openai_client import ApiError
+from guardrail.judges.openai_client import httpx
 from tests.support.judges import reply_of
 from tests.support.llm_server import (
     Act,
@@ -179,8 +179,9 @@ async def test_an_echo_of_the_users_words_does_not_cost_later_calls_the_system_r
 SCHEMA: Final = {"type": "object"}
 
 
-def refusal(message: str, status: int = 400) -> ApiError:
-    return ApiError(httpx2.Response(status), json.dumps({"error": {"message": message}}).encode())
+def refusal(message: str, status: int = 400) -> openai.APIStatusError:
+    answer = httpx.Response(status, request=httpx.Request("POST", "http://localhost/v1"))
+    return openai.APIStatusError(message, response=answer, body={"message": message})
 
 
 def test_a_refusal_that_comes_late_does_not_undo_later_steps() -> None:

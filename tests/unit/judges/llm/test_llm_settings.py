@@ -75,7 +75,7 @@ def test_secrets_are_not_shown() -> None:
 
 def test_the_settings_do_not_load_the_client() -> None:
     """A guard on the local judge is not to pay for the LLM client's memory."""
-    code = "import sys, guardrail.judges.settings; sys.exit('httpx2' in sys.modules)"
+    code = "import sys, guardrail.judges.settings; sys.exit('openai' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
