@@ -47,7 +47,8 @@ TESTS: Final[Mapping[str, Sequence[str]]] = {
             f"tests/unit/consumers/test_kafka_{each}.py"
             for each in ("headers", "connection", "closing", "sender")
         ),
-        *(f"tests/unit/judges/llm/test_{each}.py" for each in ("clients", "connection", "chat_deadline")),
+        "tests/unit/judges/llm/test_connection.py",
+        "tests/unit/judges/llm/test_chat.py::test_questions_end_by_their_deadline_in_answers_or_an_error",
     ],
     "agent-hooks": [f"{_INTEGRATIONS}/test_agent_hooks.py"],
     "classifier": ["tests/unit/judges/model/test_loading.py"],

@@ -20,7 +20,8 @@ from typing import Any, Final
 from guardrail.errors import ConfigError
 from guardrail.judges.local.combiner import packaged_folder
 from guardrail.judges.model import read_folder
-from guardrail.judges.model.files import MANIFEST, MODEL, TOKENIZER
+from guardrail.judges.model.runtime import TOKENIZER
+from guardrail.judges.model.verifier import MANIFEST, MODEL
 from training.checkpoint import DESCRIPTION, described_in
 from training.examples import DataError
 from training.steps import running

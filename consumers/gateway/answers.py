@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from consumers.gateway.admission import Refused, error_body, upstream_refused
 from consumers.gateway.settings import ServeSettings
-from guardrail.calls.event_stream import EventStream
+from guardrail.calls.http import EventStream
 from guardrail.chat import (
     EXTENSION,
     Grounding,

@@ -27,7 +27,7 @@ from consumers.gateway.endpoints import NDJSON
 from consumers.gateway.server import serving
 from consumers.gateway.settings import DialectName, ServeSettings
 from consumers.settings import GuardSettings
-from guardrail.calls.event_stream import EventStream
+from guardrail.calls.http import EventStream
 from guardrail.chat import EXTENSION
 from guardrail.doctor import (
     CONTEXT,

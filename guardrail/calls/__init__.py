@@ -7,9 +7,16 @@ random wait, and are not made while the server is down. ``BackOff`` is the waits
 
 from __future__ import annotations
 
-from guardrail.calls.caller import Call, Caller
+from guardrail.calls.caller import (
+    AdaptiveLimit,
+    BreakerState,
+    Call,
+    Caller,
+    CircuitBreaker,
+    FairSlots,
+    RecentTimes,
+)
 from guardrail.calls.failures import RETRIES, BackOff, Failure, cut_off, of_status, retry_after, server_of
-from guardrail.calls.limits import AdaptiveLimit, BreakerState, CircuitBreaker, FairSlots, RecentTimes
 
 __all__ = [
     "RETRIES",

@@ -26,14 +26,23 @@ from pydantic_core import PydanticCustomError
 from pydantic_settings import EnvSettingsSource
 from pydantic_settings.exceptions import SettingsError as EnvDecodeError
 
-from guardrail.config.inheritance import cycles, is_inherited, merged, unknown_policy
 from guardrail.config.problems import (
     Problem,
     SettingsError,
     dotted,
     explain,
 )
-from guardrail.config.settings import BUILT_IN_POLICY, ENV_DELIMITER, ENV_PREFIX, SECTIONS_OF_OTHERS, Settings
+from guardrail.config.settings import (
+    BUILT_IN_POLICY,
+    ENV_DELIMITER,
+    ENV_PREFIX,
+    SECTIONS_OF_OTHERS,
+    Settings,
+    cycles,
+    is_inherited,
+    merged,
+    unknown_policy,
+)
 from guardrail.errors import ConfigError
 from guardrail.judges.model import ClassifierSettings
 from guardrail.leaves import Loc, Place, kinds, mapped
@@ -153,8 +162,8 @@ def parse(file: SettingsFile) -> FileValues:
         if problems:
             raise SettingsError(problems)
         if _expanded(node, {}) > MAX_VALUES:
-            wrong = f"the file stands for more than {MAX_VALUES} values, aliases (*NAME) written out"
-            raise SettingsError([Problem("", wrong, "write values out, or repeat less", where=str(path))])
+            wrong = f"stands for more than {MAX_VALUES} values, aliases (*NAME) written out"
+            raise _file_problem(path, wrong, "write values out, or repeat less")
         values = loader.construct_document(node)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise SettingsError([_not_yaml(path, error)]) from None
@@ -164,39 +173,25 @@ def parse(file: SettingsFile) -> FileValues:
     if values is None:
         raise _empty(path)
     if not isinstance(values, dict):
-        problem = Problem(
-            "",
-            "the file is not a mapping",
-            "write 'section:' lines, as 'guardrail config show' does",
-            where=str(path),
+        raise _file_problem(
+            path, "is not a mapping", "write 'section:' lines, as 'guardrail config show' does"
         )
-        raise SettingsError([problem])
     odd = [escape_controls(str(key)) for key in values if not isinstance(key, str)]
     if odd:
-        problems = [
-            Problem(key, "no such setting", "section names are words", where=str(path)) for key in odd
-        ]
-        raise SettingsError(problems)
-    found = FileValues(path, values, lines)
-    problems = [
-        Problem(
-            name,
-            "nothing stands below it",
-            "write what is missing, or take the line out",
-            where=found.where((name,)),
+        raise SettingsError(
+            [Problem(key, "no such setting", "section names are words", where=str(path)) for key in odd]
         )
-        for name in _DECISIVE
-        if name in values and values[name] is None
-    ]
-    if problems:
-        raise SettingsError(problems)
+    found = FileValues(path, values, lines)
+    if cut_off := [name for name in _DECISIVE if name in values and values[name] is None]:
+        wrong, remedy = "nothing stands below it", "write what is missing, or take the line out"
+        raise SettingsError([Problem(name, wrong, remedy, where=found.where((name,))) for name in cut_off])
     return found
 
 
 def _empty(path: Path) -> SettingsError:
     """Defaults must not take the place of strict policies when a disk was full or a copy was cut."""
     remedy = "write the settings that are meant, or '{}' if none are; no file is needed for the defaults"
-    return SettingsError([Problem("", "the file holds no settings", remedy, where=str(path))])
+    return _file_problem(path, "holds no settings", remedy)
 
 
 def _not_yaml(path: Path, error: Exception) -> Problem:

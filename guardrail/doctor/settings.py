@@ -126,7 +126,7 @@ def _of_llm(llm: LlmJudgeSettings) -> Iterator[str]:
 
 def _of_verifier(verifier: VerifierSettings) -> Iterator[str]:
     from guardrail.judges.model import missing_runtime
-    from guardrail.judges.model.files import RUNTIME
+    from guardrail.judges.model.verifier import RUNTIME
 
     if not verifier.enabled:
         yield "judge.local.verifier.enabled is false: claims are judged by words and figures alone"

@@ -15,14 +15,13 @@ import asyncio
 import hashlib
 import importlib.util
 import json
-import os
-import stat
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.resources import files
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Protocol, Self
 from urllib.parse import urlsplit
@@ -434,8 +433,7 @@ class _OpenRequest:
 
 # ------------------------------------------------- what verdicts depend on besides the claim and its contexts
 
-# More than any model or program has; an argument may name a data folder, or the root.
-_MOST_FILES: Final = 2_000
+_MOST_FILES: Final = 2_000  # more than any model or program has
 
 
 def stamps(path: Path) -> list[str]:
@@ -443,36 +441,18 @@ def stamps(path: Path) -> list[str]:
 
     Empty if nothing can be inspected: whoever needs the file reports that. ``path`` may be any text.
     """
-    try:
-        is_folder = stat.S_ISDIR(path.stat().st_mode)
-    except (OSError, ValueError):  # missing, not accessible, or not a valid name
-        return []
-    names = _names(path) if is_folder else [""]
-    return [_stamp(path / name, name or path.name) for name in names]
+    found = []
+    with suppress(OSError, ValueError):  # missing, not accessible, or not a valid name
+        for file in sorted(islice(path.rglob("*"), _MOST_FILES)) if path.is_dir() else [path]:
+            if file.is_file():
+                told = file.stat()
+                found.append(f"{file.relative_to(path)} {told.st_size} {told.st_mtime_ns}")
+    return found
 
 
-def _names(folder: Path) -> Iterator[str]:
-    left = _MOST_FILES
-    for where, below, names in os.walk(folder, onerror=None):
-        below.sort()
-        for name in sorted(names)[:left]:
-            yield os.path.relpath(Path(where, name), folder)
-            left -= 1
-        if left <= 0:
-            return
-
-
-def _stamp(path: Path, name: str) -> str:
-    try:
-        found = path.stat()
-    except OSError:
-        return f"{name} gone"
-    return f"{name} {found.st_size} {found.st_mtime_ns}"
-
-
-_PROMPTS: Final = "prompts"
 _PACKAGED: Final = {
     "local": ("rarity.json", "verifier_model/manifest.json", "verifier_model/parameters.json"),
+    "llm": ("prompts",),
     "decisions": ("questions.yaml",),
 }
 """What a judge reads of the package; the manifest has the checksums of the local one's model."""
@@ -496,12 +476,10 @@ def fingerprint(kind: str, settings: BaseModel | str) -> str:
     told = json.dumps(values, sort_keys=True, ensure_ascii=True)
     for part in (kind, __version__, told, *_contents(settings), *_programs(settings)):
         digest.update(hashlib.sha256(part.encode("utf-8", "surrogatepass")).digest())
-    if kind == "llm":
-        for entry in sorted(files("guardrail.judges.llm").joinpath(_PROMPTS).iterdir(), key=lambda e: e.name):
-            if entry.is_file():
-                digest.update(hashlib.sha256(entry.read_bytes()).digest())
     for name in _PACKAGED.get(kind, ()):
-        digest.update(hashlib.sha256(files(f"guardrail.judges.{kind}").joinpath(name).read_bytes()).digest())
+        entry = files(f"guardrail.judges.{kind}").joinpath(name)
+        for file in sorted(entry.iterdir(), key=lambda e: e.name) if entry.is_dir() else [entry]:
+            digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()
 
 

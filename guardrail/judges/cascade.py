@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -199,16 +199,12 @@ class CascadeJudge:
         settings: CascadeSettings | None = None,
         *,
         max_wait_ms: int | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """The cascade owns both judges: ``aclose`` closes them. ``max_wait_ms`` is ``judge.max_wait_ms``;
-        ``clock`` is that of deadlines.
-        """
+        """The cascade owns both judges: ``aclose`` closes them. ``max_wait_ms`` is ``judge.max_wait_ms``."""
         self._first = first
         self._second = second
         self._settings = settings or CascadeSettings()
         self._max_wait_ms = self._settings.max_wait_ms if max_wait_ms is None else max_wait_ms
-        self._clock = clock
 
     @property
     def name(self) -> str:
@@ -272,7 +268,7 @@ class CascadeJudge:
         self, request: JudgeRequest, claims: dict[str, Claim], turn_within_s: float | None = None
     ) -> _Tier:
         asked = replace(request, claims=claims, turn_within_s=turn_within_s)
-        return _Tier(self._first, asked, request.deadline - self._clock())
+        return _Tier(self._first, asked, request.deadline - time.monotonic())
 
     def _second_tier(self, request: JudgeRequest, claims: dict[str, Claim], first: Meter) -> _Tier:
         """The grace lets the last judgements of a judge that keeps its deadline get through."""
@@ -282,7 +278,7 @@ class CascadeJudge:
         return _Tier(
             self._second,
             asked,
-            deadline - self._clock(),
+            deadline - time.monotonic(),
             least_s=self._settings.least_call_ms / 1000,
             grace_s=min(reserve_s / 2, _GRACE_S),
         )
@@ -300,7 +296,7 @@ class CascadeJudge:
         full verdict in case it never answers.
         """
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout((request.deadline - self._clock()) / 2):
+            async with asyncio.timeout((request.deadline - time.monotonic()) / 2):
                 await over.wait()
         claims = {claim_id: claim for claim_id, claim in open_.items() if own[claim_id].degraded_from}
         if not claims:

@@ -208,7 +208,7 @@ class JudgeSet:
         self, kind: str, judge: Judge, settings: LlmJudgeSettings | DecisionsSettings, *, alone: bool
     ) -> Judge:
         """A judge that is paid per token, with all that goes around one."""
-        from guardrail.judges.self_judging import SelfJudgingGuard
+        from guardrail.judges.streams import SelfJudgingGuard
 
         judge = MeteredJudge(
             judge,

@@ -53,7 +53,6 @@ class RedisCache:
     def __init__(
         self,
         settings: CacheSettings,
-        client: Any = None,
         *,
         timeout_ms: int = TIMEOUT_MS,
         clock: Callable[[], float] = time.monotonic,
@@ -65,7 +64,7 @@ class RedisCache:
         self._timeout_s = timeout_ms / 1000
         self._clock = clock
         self._signing_key = settings.resolve_signing_key() or _UNSIGNED
-        self._client = client or _client(settings, self._timeout_s)
+        self._client = _client(settings, self._timeout_s)
         self._failed_in_a_row = 0
         self._paused_until = float("-inf")
         self._told: set[str] = set()

@@ -16,8 +16,8 @@ from guardrail.judges.http import HttpJudgeSettings
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.model import ClassifierSettings
-from guardrail.judges.self_judging import SelfJudgingSettings
 from guardrail.judges.spending import BudgetSettings, ModelPrice
+from guardrail.judges.streams import SelfJudgingSettings
 from guardrail.policy import JudgeKind
 
 

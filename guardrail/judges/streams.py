@@ -1,5 +1,6 @@
 """Streams of judgements: validated, bounded in time, merged, and always closed; claims of one response that
-gather while its text is being written, so that they share a call; and one judge in another's place.
+gather while its text is being written, so that they share a call; one judge in another's place; and models
+that would judge their own answers, with which they tend to agree.
 
 None of these yields inside a timeout or a task group, whose cancellation would reach the reader.
 """
@@ -11,10 +12,17 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from functools import partial
+from typing import Any, Final, Literal, TypeVar
 
-from guardrail.errors import JudgeError, only_cause
-from guardrail.judges.base import Around, Judge, JudgeRequest, Meter
+from pydantic import Field
+
+from guardrail.errors import JudgeError, JudgeUnavailable, only_cause
+from guardrail.events import Usage
+from guardrail.frozen import Frozen
+from guardrail.judges.base import Around, Judge, JudgeRequest, Meter, without_contexts
+from guardrail.log_events import EventLog
+from guardrail.printable import escape_controls, shorten
 from guardrail.verdicts import Judgement, sound, unverified
 
 T = TypeVar("T")
@@ -119,6 +127,26 @@ async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]
             raise cancelled
 
 
+async def decided(
+    request: JudgeRequest,
+    judge: str,
+    decide: Callable[[JudgeRequest, Callable[[Judgement], None]], Coroutine[Any, Any, None]],
+) -> AsyncIterator[Judgement]:
+    """What ``decide`` tells of a request, for ``judge``, a model that is paid for each call: without
+    claims or contexts it isn't asked. Raises what ``decide`` raises.
+    """
+    if not request.claims:
+        return
+    request.meter.add(Usage())  # counted here, so that zero calls are known to be zero
+    if not request.has_contexts:
+        for judgement in without_contexts(request, judge):
+            yield judgement
+        return
+    async with closing(from_callback(partial(decide, request))) as judgements:
+        async for judgement in judgements:
+            yield judgement
+
+
 # -------------------------------------------------------------------------------------------------- gathering
 
 ENOUGH: Final = 4
@@ -196,3 +224,69 @@ class FallbackJudge(Around):
             await super().aclose()
         finally:
             await self._other.aclose()
+
+
+# -------------------------------------------------------------------------------------------- its own answers
+
+_log = EventLog(__name__)
+_NAME_CHARS: Final = 120
+
+
+class SelfJudged(JudgeUnavailable):
+    """The judge was not asked, or not believed, because its model wrote the answer."""
+
+
+class SelfJudgingSettings(Frozen):
+    """What happens if the judge's model also wrote the answer (``generator_model``)."""
+
+    policy: Literal["warn", "refuse"] = Field(
+        default="warn",
+        description="warn: judge anyway, and log a warning once. refuse: don't ask; with kind "
+        "cascade the first judge's verdict stands, with kind llm the claims are UNVERIFIED. Names are "
+        "compared without the provider (openai/) and in lower case.",
+    )
+
+
+def same_model(one: str | None, other: str) -> bool:
+    """Whether both names say the same model; ``openai/GPT-4o`` is ``gpt-4o``. False for an unknown name."""
+    return bool(one) and _bare(str(one)) == _bare(other) != ""
+
+
+def _bare(name: str) -> str:
+    return name.strip().lower().rsplit("/", 1)[-1]
+
+
+class SelfJudgingGuard(Around):
+    """A Judge around the LLM judge that applies the self-judging policy."""
+
+    def __init__(self, judge: Judge, model: str, settings: SelfJudgingSettings) -> None:
+        """Judgements by other models than ``model`` (fallbacks) are recognised by their judge's name."""
+        super().__init__(judge)
+        self._model = model
+        self._policy = settings.policy
+        self._warned: set[str] = set()
+
+    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+        """Yields the judgements of models that may answer. Raises SelfJudged if none may."""
+        if not self._may_judge(request.generator_model, self._model):
+            request.meter.add(Usage())  # known: no call was made
+            raise SelfJudged("not asked: its model wrote the answer")
+        kept = refused = False
+        async with closing(self._judge.judge(request)) as judgements:
+            async for judgement in judgements:
+                if self._may_judge(request.generator_model, judgement.judge.partition(":")[2]):
+                    kept = True
+                    yield judgement
+                else:
+                    refused = True
+        if refused and not kept:
+            raise SelfJudged("the only model that answered wrote the answer")
+
+    def _may_judge(self, generator: str | None, model: str) -> bool:
+        if not same_model(generator, model):
+            return True
+        if model not in self._warned:
+            self._warned.add(model)
+            name = shorten(escape_controls(str(generator)), _NAME_CHARS)
+            _log.warning("judge.self_judging", generator_model=name, model=model, self_judging=self._policy)
+        return self._policy == "warn"

@@ -8,35 +8,187 @@ claim that stands in a document word for word is not asked about.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Container,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Final
+from functools import cache, partial
+from itertools import accumulate
+from typing import Any, Final
 
 from guardrail import telemetry
+from guardrail.claims.model import Claim
 from guardrail.errors import JudgeError, JudgeRefused, JudgeUnavailable
-from guardrail.events import Usage, Verdict
-from guardrail.judges.base import JudgeRequest, Meter, support_of, without_contexts
+from guardrail.events import Verdict
+from guardrail.judges.base import JudgeRequest, Meter, support_of
 from guardrail.judges.calibrated import VerdictLines
-from guardrail.judges.decisions.bias import OrderBias, in_second_order
-from guardrail.judges.decisions.endpoint import DecisionCall, DecisionsEndpoint
-from guardrail.judges.decisions.question import asked, verdicts_of
-from guardrail.judges.decisions.settings import DecisionsSettings
-from guardrail.judges.decisions.transports import Answer, Choice, QuestionSheet, Reply, Unanswered
+from guardrail.judges.decisions.settings import DecisionsSettings, Form
+from guardrail.judges.decisions.transports import (
+    Answer,
+    Choice,
+    DecisionCall,
+    DecisionsEndpoint,
+    QuestionSheet,
+    Reply,
+    Unanswered,
+)
 from guardrail.judges.llm.judge import PARTIAL, split, uncovered
-from guardrail.judges.llm.prompt import fences
+from guardrail.judges.llm.prompt import Fence, Sentences, fences, select
 from guardrail.judges.local import verdict
 from guardrail.judges.local.check import ClaimChecker
 from guardrail.judges.local.combiner import Lines, Probabilities, load_parameters
 from guardrail.judges.local.examination import Examination
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.spending import PriceTable
-from guardrail.judges.streams import closing, from_callback
+from guardrail.judges.streams import decided
 from guardrail.log_events import EventLog
 from guardrail.printable import shorten
+from guardrail.shipped import shipped_yaml
 from guardrail.verdicts import Judgement, unverified
+
+# --------------------------------------------------------------------------- how much a model prefers a place
+
+FIRST: Final = 24
+"""Claims that are asked twice, from the first on; afterwards it is one of ``EVERY``."""
+EVERY: Final = 32
+_MOST_SAID: Final = 2.0  # by one claim, in log-odds: whoever writes claims or documents may steer the model
+_PRIOR: Final = 8.0  # claims without a preference, which the sample has to outweigh
+_LEAST: Final = 1e-3  # a probability, below which servers' figures are noise
+_REMEMBERED: Final = 512.0
+_LATEST: Final = 64.0
+
+
+def in_second_order(question: Choice) -> Choice:
+    """The same question with its options in the second order; its id has a b behind it."""
+    first, *others = question.options.items()
+    return replace(question, id=f"{question.id}b", options=dict((*others, first)))
+
+
+class OrderBias:
+    """How much one model prefers an option of a form for its place in the list, measured without labels and
+    taken out. Not for several threads at once.
+
+    Of some claims the model is asked twice, the second time with the options moved on by one place. With
+    ``q`` the probability of an option as the model means it and ``b`` the preference for a place, in
+    log-odds,
+
+        log p1(option i) = log q(i) + b(i) + c1        log p2(option i) = log q(i) + b(i - 1) + c2
+
+    so the differences of the two answers give ``b(i) - b(i - 1)``, after their mean (``c1 - c2``) is taken
+    out. Their running mean over the sample, with less weight while it is small, is what ``fair`` takes out of
+    every answer. What the two answers still differ by then is reported: it is not the place, but the model's
+    own unsteadiness.
+    """
+
+    def __init__(self, places: int) -> None:
+        self._steps = [0.0] * places  # b(i) - b(i - 1)
+        self._weight = 0.0
+        self._count = 0
+        self.differs = 0.0
+        """By how much the first option's probability still differs between the two orders, in the mean."""
+
+    def to_measure(self) -> bool:
+        """Whether the next claim is one of those to ask twice."""
+        self._count += 1
+        return self._weight < FIRST or self._count % EVERY == 0
+
+    @property
+    def preferences(self) -> tuple[float, ...]:
+        """Of each place, in log-odds; their mean is 0."""
+        known = self._weight / (self._weight + _PRIOR)
+        sums = list(accumulate([0.0, *self._steps[1:]]))
+        mean = sum(sums) / len(sums)
+        return tuple(known * (each - mean) for each in sums)
+
+    def learn(self, first: Mapping[str, float], second: Mapping[str, float]) -> None:
+        """``first`` and ``second`` are the answers to a question in the two orders, in the first's order."""
+        differences = [math.log(max(_LEAST, first[v]) / max(_LEAST, second[v])) for v in first]
+        mean = sum(differences) / len(differences)
+        self._weight = min(self._weight + 1.0, _REMEMBERED)
+        for place, difference in enumerate(differences):
+            said = max(-_MOST_SAID, min(_MOST_SAID, difference - mean))
+            self._steps[place] += (said - self._steps[place]) / self._weight
+        value = next(iter(first))
+        left = abs(self.fair(first)[value] - self.fair(second, moved=True)[value])
+        self.differs += (left - self.differs) / min(self._weight, _LATEST)
+
+    def fair(self, answer: Mapping[str, float], *, moved: bool = False) -> dict[str, float]:
+        """``answer``, in the first order, without the preference; ``moved``: it was asked in the second."""
+        preferences = self.preferences
+        weighed = {
+            value: probability * math.exp(-preferences[place - 1 if moved else place])
+            for place, (value, probability) in enumerate(answer.items())
+        }
+        whole = sum(weighed.values())
+        return {value: each / whole for value, each in weighed.items()}
+
+
+# ---------------------------------------------------------------------------------------------- what is asked
+
+
+@cache
+def wording() -> Mapping[str, Any]:
+    """The package's texts, by name."""
+    loaded: Mapping[str, Any] = shipped_yaml("guardrail.judges.decisions", "questions.yaml")
+    return loaded
+
+
+@cache
+def verdicts_of(form: Form) -> dict[str, Verdict]:
+    """The options of a form by name, and the verdict that each stands for."""
+    return {name: Verdict(verdict) for name, verdict in wording()["forms"][form].items()}
+
+
+def asked(
+    request: JudgeRequest, settled: Container[str], fence: Fence, settings: DecisionsSettings
+) -> QuestionSheet:
+    """The questions of the claims that are not ``settled``, over the documents, or over the passages closest
+    to them where the documents are too long. CPU work: passes over everything that is sent."""
+    evidence, most = request.evidence, settings.max_context_chars
+    claims = {claim_id: claim for claim_id, claim in request.claims.items() if claim_id not in settled}
+    whole = sum(len(context.text) for context in evidence.contexts) <= most
+    if whole:
+        shown = [fence.named(f"document d{n}", each.text) for n, each in enumerate(evidence.contexts, 1)]
+    else:
+        sentences = evidence.kept(Sentences, lambda: Sentences(evidence.contexts))
+        closest = select(evidence, sentences, claims, most, excerpts=True)
+        shown = [fence.named(f"excerpt of document {each.label}", each.text) for each in closest.shown]
+        claims = {name: claim for name, claim in claims.items() if name not in closest.uncovered}
+    texts = wording()
+    options = {name: texts["options"][name] for name in verdicts_of(settings.options)}
+    documents = [*([] if whole else [texts["excerpts"]]), fence.group(shown)]
+    if request.question:
+        documents.append(fence.group([fence.named("question", request.question)]))
+    meanings = (f"{name}: {text}" for name, text in options.items())
+    return QuestionSheet(
+        texts["instructions"].format(marker=fence.marker),
+        "\n".join(documents),
+        fence.marker,
+        "\n".join([f"{texts['refers']} {texts['counts']}", *meanings]),
+        texts["labels"],
+        {
+            claim_id: _choice(f"c{number}", claim, fence, options)
+            for number, (claim_id, claim) in enumerate(claims.items(), 1)
+        },
+        not whole,
+    )
+
+
+def _choice(name: str, claim: Claim, fence: Fence, options: Mapping[str, str]) -> Choice:
+    before = [fence.named("text before", claim.lead_in)] if claim.lead_in else []
+    brief = f"{fence.group([*before, fence.named('claim', claim.prose.text)])}\n{wording()['asks']}"
+    return Choice(name, f"{wording()['refers']}\n{brief} {wording()['counts']}", options, brief)
+
 
 _log = EventLog(__name__)
 
@@ -79,21 +231,12 @@ class DecisionsJudge:
         """The latest; there is one at a time: what is learned of an order is in no hurry."""
         self._label = telemetry.model_label(settings.model)
 
-    async def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
+    def judge(self, request: JudgeRequest) -> AsyncIterator[Judgement]:
         """Judgements as answers come: one call for all claims, or one for each where a call takes one.
 
         Raises JudgeError if no claim got an answer.
         """
-        if not request.claims:
-            return
-        request.meter.add(Usage())  # counted here, so that zero calls are known to be zero
-        if not request.has_contexts:
-            for judgement in without_contexts(request, self.name):
-                yield judgement
-            return
-        async with closing(from_callback(partial(self._decide, request))) as judgements:
-            async for judgement in judgements:
-                yield judgement
+        return decided(request, self.name, self._decide)
 
     async def aclose(self) -> None:
         if self._measuring is not None and not self._measuring.done():

@@ -1,7 +1,7 @@
 """How decision models are asked: documents once, then questions, and probabilities back, in three forms.
 
-A transport makes the body of a call and reads its reply. It does no I/O, and believes no reply: a question
-without a usable answer has a ``Unanswered`` that says why. Of what a server says nothing is repeated but the
+A transport makes the body of a call and reads its reply. It believes no reply: a question without a usable
+answer has a ``Unanswered`` that says why. Of what a server says nothing is repeated but the
 name of its model.
 """
 
@@ -10,15 +10,23 @@ from __future__ import annotations
 import json
 import math
 import re
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, TypeGuard
 
-from guardrail.calls.http import named_once
-from guardrail.errors import JudgeReplyError
-from guardrail.events import Finding
-from guardrail.judges.llm.exchange import first_object
+import openai
+
+from guardrail.calls import Call, Caller, Failure, server_of
+from guardrail.calls.http import named_once, read_body
+from guardrail.errors import ConfigError, JudgeReplyError
+from guardrail.events import Finding, Usage
+from guardrail.judges.base import Meter, recorder
+from guardrail.judges.decisions.settings import DecisionsSettings
+from guardrail.judges.llm.chat import first_object
+from guardrail.judges.openai_client import OwnClients, describe, httpx
+from guardrail.judges.spending import PriceTable, reported_usage
 
 _SUM_WITHIN: Final = 0.02  # of 1: servers round
 _LEAST_MASS: Final = 0.5
@@ -292,3 +300,97 @@ def _chosen(question: Choice, answer: object) -> Answer:
 
 def _is_probability(value: object) -> TypeGuard[float]:
     return type(value) in (int, float) and -_SUM_WITHIN <= value <= 1 + _SUM_WITHIN  # type: ignore[operator]
+
+
+# -------------------------------------------------------------------------------------------------- the calls
+
+_MOST_BYTES: Final = 1_000_000
+_HINTS: Final = {
+    re.compile("(?i)logprob"): (
+        "it gives no logprobs (models that reason don't): name another model, or another {section}.transport"
+    ),
+    re.compile(r"(?i)\b(options|choices|criteria)\b"): (
+        "it may take fewer options: set {section}.options to three or two"
+    ),
+}
+"""Remedies, by what a server says of questions that it does not answer."""
+
+
+class DecisionsEndpoint:
+    """Calls to one model. Concurrent questions share all its state."""
+
+    def __init__(self, settings: DecisionsSettings, prices: PriceTable | None = None) -> None:
+        """Raises ConfigError if there is no key, or openai is too old for what it is asked for."""
+        if settings.transport == "openai" and not hasattr(openai.AsyncOpenAI, "decisions"):
+            raise ConfigError(
+                f"{settings.section}.transport: openai {openai.__version__} is installed, which knows no "
+                "decisions; install 3.26 or newer, or name another transport"
+            )
+        self.name = f"decisions:{settings.model}"
+        self.settings = settings
+        self.prices = prices
+        self.wire = WIRES[settings.transport]
+        self.clients = OwnClients(settings.base_url, settings.resolve_api_key())
+        self._caller = Caller(self.name, settings.model, settings.max_concurrency)
+        self._headers = {name: value.get_secret_value() for name, value in settings.extra_headers.items()}
+
+    async def ask(self, call: DecisionCall, until: float) -> Reply:
+        """What a call brings; ``until`` is in the event loop's time. Raises JudgeError."""
+        outcome = await self._caller.run(call, until, call.sheet.key, retries=self.settings.max_retries)
+        if isinstance(outcome, Failure):
+            raise outcome.error
+        return outcome
+
+    async def send(self, body: dict[str, Any]) -> bytes:
+        """One HTTP call. Raises openai.APIError, httpx.HTTPError or JudgeReplyError."""
+        async with self.clients.post(self.wire.path, body, self._headers) as reply:
+            return await read_body(reply.iter_bytes(), _MOST_BYTES)
+
+
+@dataclass(eq=False)
+class DecisionCall(Call[Reply]):
+    """Questions of a sheet in one call, which are about the claims ``claim_ids``."""
+
+    endpoint: DecisionsEndpoint
+    sheet: QuestionSheet
+    meter: Meter
+    claim_ids: Sequence[str]
+    questions: Sequence[Choice]
+    begun_at: float = 0.0
+    said: bytes = b""
+
+    def admit(self) -> None:
+        self.meter.admit()
+
+    async def run(self) -> Reply | Failure:
+        settings, wire = self.endpoint.settings, self.endpoint.wire
+        self.meter.add(Usage(judge_calls=1), settings.model)
+        self.begun_at, self.said = time.monotonic(), b""
+        try:
+            body = {"model": settings.model, **wire.body(self.sheet, self.questions)}
+            self.said = await self.endpoint.send(body)
+            reply = wire.read(self.said, self.questions)
+        except (openai.APIError, httpx.HTTPError) as error:
+            return self.broke_off(describe(error, server_of(settings.base_url), settings.section, _HINTS))
+        except JudgeReplyError as error:
+            return self.broke_off(Failure(error, retry=False, fault=True))
+        # A server may name a model that has no price, or a cheap one's name.
+        used = reported_usage(settings.model, reply.usage, self.endpoint.prices)
+        if used is not None:
+            self.meter.add(used, reply.model or settings.model)
+        return reply
+
+    def ended(self) -> None:
+        """Record what was asked and what came, if anybody wants to see it."""
+        if (record := recorder()) is None:
+            return
+        asked = [self.sheet.instructions, self.sheet.documents]
+        record.add(
+            "call",
+            self.claim_ids,
+            self.begun_at,
+            judge=self.endpoint.name,
+            prompt="\n\n".join([*asked, *(each.instructions for each in self.questions)]),
+            reply=self.said.decode("utf-8", "replace"),
+            error=None if self.failure is None else str(self.failure.error),
+        )

@@ -12,8 +12,8 @@ from guardrail.lazy import face
 
 if TYPE_CHECKING:
     from guardrail.judges.llm.chat import OutputMode as OutputMode
-    from guardrail.judges.llm.explain import ExplainingJudge as ExplainingJudge
-    from guardrail.judges.llm.explain import LlmExplainer as LlmExplainer
+    from guardrail.judges.llm.judge import ExplainingJudge as ExplainingJudge
+    from guardrail.judges.llm.judge import LlmExplainer as LlmExplainer
     from guardrail.judges.llm.judge import LlmJudge as LlmJudge
     from guardrail.judges.llm.prompt import Fence as Fence
     from guardrail.judges.llm.reply import ReplyForm as ReplyForm

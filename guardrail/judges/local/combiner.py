@@ -19,7 +19,7 @@ from guardrail.figures import FigureCheck, State
 from guardrail.frozen import Frozen
 from guardrail.judges.local.search import Candidates, ClaimView, WindowText
 from guardrail.judges.model import FittedVerifier, Reading
-from guardrail.judges.model.files import MANIFEST
+from guardrail.judges.model.verifier import MANIFEST
 
 _SUREST: Final = 0.999  # beyond it, and its like at the other end, log-odds grow no more
 

@@ -11,8 +11,19 @@ from typing import Any, Final, TypeAlias
 import structlog
 
 from guardrail.errors import ConfigError, JudgeError, JudgeReplyError
-from guardrail.judges.model.files import CONFIG, TOKENIZER, ModelFiles, missing_extra, read_json
-from guardrail.judges.model.runtime import Model, OnnxModel, TorchModel, installed, label_names, logistic
+from guardrail.judges.model.runtime import (
+    CONFIG,
+    TOKENIZER,
+    Model,
+    ModelFiles,
+    OnnxModel,
+    TorchModel,
+    installed,
+    label_names,
+    logistic,
+    missing_extra,
+    read_json,
+)
 from guardrail.judges.model.settings import PRESETS, SECTION, Architecture, ClassifierSettings, LabelMeaning
 from guardrail.judges.model.tokens import Pair, PairForm, Tokens
 

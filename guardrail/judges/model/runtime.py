@@ -1,19 +1,96 @@
-"""Runtimes for models: onnxruntime or torch, on the processors that this process may use."""
+"""What runs models: their files, in a folder or on the Hugging Face hub at a commit, and the runtimes,
+onnxruntime or torch, on the processors that this process may use.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import math
 import os
+import re
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
-from guardrail.errors import ConfigError, JudgeReplyError
-from guardrail.judges.model.files import CONFIG, missing_extra, read_json
+from guardrail.errors import ConfigError, JudgeReplyError, install_hint
 from guardrail.judges.model.settings import SECTION, Architecture, ClassifierSettings
 from guardrail.judges.model.tokens import IDS, MASK, TYPES, Tokens, padded
+
+# -------------------------------------------------------------------------------------------- a model's files
+
+TOKENIZER: Final = "tokenizer.json"
+CONFIG: Final = "config.json"
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}")
+_HUB_ID: Final = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
+
+
+def missing_extra(module: str, extra: str) -> ConfigError:
+    """The error for a missing library that a classifier needs."""
+    return ConfigError(f"{SECTION}: {module} is not installed; {install_hint(extra)}")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file; empty if it is missing or unreadable."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+class ModelFiles:
+    """The files of one repository, or of a folder."""
+
+    def __init__(self, name: str | None, revision: str | None, settings: ClassifierSettings) -> None:
+        """Raises ConfigError for a missing name or folder, or for code that would run unpinned."""
+        if name is None:
+            raise ConfigError(f"{SECTION}.model is not set; give an id on the Hugging Face hub or a folder")
+        self.name = name
+        self.local = Path(name).is_dir()
+        self._revision = revision
+        self.unpinned: str | None = None
+        """What is wrong with the revision, if anything but that one commit may come; with the remedy."""
+        if self.local:
+            return
+        if not _HUB_ID.fullmatch(name) or name.startswith((".", "/", "~")):
+            raise ConfigError(f"{SECTION}.model: the folder {name} does not exist; correct the path")
+        if revision is not None and _COMMIT.fullmatch(revision):
+            return
+        given = f"{revision!r} can be moved" if revision else "none is set"
+        problem = f"{SECTION}.revision: {name} comes from the hub without a pinned commit ({given})"
+        remedy = "set it to the 40 hexadecimal digits of a commit"
+        if settings.allow_remote_code:
+            raise ConfigError(f"{problem}, and allow_remote_code would run whatever is there; {remedy}")
+        self.unpinned = f"{problem}; {remedy}"
+
+    def folder(self, patterns: Sequence[str]) -> Path:
+        """A folder with the files that match these patterns; may download. Raises ConfigError."""
+        if self.local:
+            return Path(self.name)
+        try:
+            from huggingface_hub import snapshot_download
+        except ImportError:
+            raise missing_extra("huggingface-hub", "classifier") from None
+        download: Any = snapshot_download
+        try:
+            return Path(download(self.name, revision=self._revision, allow_patterns=list(patterns)))
+        except Exception as error:  # noqa: BLE001 (the client's errors have no common root)
+            at = f" at {self._revision}" if self._revision else ""
+            raise ConfigError(
+                f"{SECTION}.model: {self.name}{at} can't be had ({type(error).__name__}); check the id, the "
+                "revision and the connection to the hub, or download the files and give their folder"
+            ) from None
+
+    def file(self, *candidates: str, beside: Sequence[str] = ()) -> Path | None:
+        """The first of these files that exists; ``beside`` are patterns of files to fetch with it."""
+        folder = self.folder([*candidates, *beside])
+        return next((folder / name for name in candidates if (folder / name).is_file()), None)
+
+
+# ----------------------------------------------------------------------------------------------- the runtimes
 
 _PROCESSOR: Final = "CPUExecutionProvider"
 _SLOWER: Final = ["SkipLayerNormFusion"]  # a tenth of the run: its kernel for processors is scalar
@@ -31,19 +108,6 @@ def logistic(value: float) -> float:
 def installed(*modules: str) -> bool:
     """Whether all of them can be imported, without importing them."""
     return all(importlib.util.find_spec(module) is not None for module in modules)
-
-
-class Model(Protocol):
-    """A loaded classifier. ``logits`` blocks and is called from one thread at a time."""
-
-    @property
-    def label_names(self) -> Sequence[str]:
-        """Names of the outputs, by position, if the model has any."""
-        ...
-
-    def logits(self, batch: Sequence[Tokens]) -> list[list[float]]:
-        """A row of outputs for each encoded pair; for a model with an output per token, the first token's."""
-        ...
 
 
 # ------------------------------------------------------------------------------------------------ onnxruntime
@@ -206,6 +270,13 @@ class TorchModel:
         return _rows(output.cpu(), output.dim())
 
 
+Model: TypeAlias = OnnxModel | TorchModel
+"""A loaded classifier. Its ``label_names`` are by position, and empty if the model has none; its ``logits``
+block and are called from one thread at a time: a row of outputs for each encoded pair, for a model with an
+output per token the first token's.
+"""
+
+
 def _hhem(transformers: Any, folder: Path) -> Any:
     """HHEM-2.1-Open without its own code, which doesn't run on transformers 5.
 
@@ -298,35 +369,18 @@ def usable_processors(groups: Path = _GROUPS, own: Path = _OWN) -> int:
 
 
 def _quotas(groups: Path, own: Path) -> Iterator[float]:
-    """The quotas of the process's control groups and their parents, in processors."""
+    """The quotas of the process's control group and its parents, in processors."""
     for line in _text(own).splitlines():
-        _, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if not controllers:
-            mounted = groups  # version 2
-        elif "cpu" in controllers.split(","):
-            mounted = next(
-                (groups / name for name in (controllers, "cpu") if (groups / name).is_dir()), groups
-            )
-        else:
+        hierarchy, _, path = line.partition("::")
+        if hierarchy != "0":  # version 1, which systemd and Kubernetes have given up
             continue
         # A container may see itself by its host's path, which doesn't exist there: the mount is then its own
         # group.
         parts = [part for part in path.split("/") if part]
         for length in range(0 if ".." in parts else len(parts), -1, -1):
-            yield from _quota(mounted.joinpath(*parts[:length]))
-
-
-def _quota(folder: Path) -> Iterator[float]:
-    quota, _, period = _text(folder / "cpu.max").strip().partition(" ")
-    if not quota:
-        quota, period = _text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us")
-    try:
-        found = int(quota) / int(period)
-    except (ValueError, ZeroDivisionError):
-        return  # "max", or no such file
-    if found > 0:  # version 1 has -1 for no quota
-        yield found
+            quota, _, period = _text(groups.joinpath(*parts[:length], "cpu.max")).partition(" ")
+            with suppress(ValueError, ZeroDivisionError):  # "max", or no such file
+                yield int(quota) / int(period)
 
 
 def _text(path: Path) -> str:

@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, ClassVar, Final, Protocol, TypeVar
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from guardrail.calls import Call, Caller, Failure, server_of
@@ -115,7 +115,7 @@ class ServerCalls:
         they have to wait. Raises JudgeError.
         """
         until = self.loop.time() + deadline - time.monotonic()
-        call = _JsonCall(self, path, body)
+        call = _JsonCall(self._server, self.section, self._timeout_s, path, body)
         outcome = await self._caller.run(call, until, response_id, retries=MOST_RETRIES)
         if isinstance(outcome, Failure):
             raise outcome.error
@@ -167,37 +167,34 @@ class ServerCalls:
             )
         return ServerRefused(f"{answered}; {self.section}: {remedy}", status)
 
-    async def send(self, path: str, body: bytes | None) -> Any:
-        """The JSON that one HTTP call brings, or a Failure."""
-        try:
-            async with asyncio.timeout(self._timeout_s) as scope:
-                found = await self._server.send(path, body, _MOST_REPLY_BYTES)
-        except TimeoutError:
-            if not scope.expired():
-                raise
-            slow = f"{self._server.name} gave no answer within {self._timeout_s:g} s"
-            return Failure(JudgeUnavailable(slow), retry=True, fault=True, overload=True)
-        if isinstance(found, Failure):
-            return found
-        try:
-            return json.loads(found) if found.strip() else None
-        except (ValueError, RecursionError):
-            told = f"what {self._server.name} answers is not JSON; {self.section}: check kind and url"
-            return Failure(JudgeReplyError(told), retry=False, fault=True)
-
 
 @dataclass(eq=False)
 class _JsonCall(Call[Any]):
     """The JSON of one answer; None is an empty one."""
 
     timed: ClassVar[bool] = False  # the time of a call depends on its pairs
-    calls: ServerCalls
+    server: HttpServer
+    section: str
+    timeout_s: float
     path: str
     body: bytes | None
 
     async def run(self) -> Any:
-        outcome = await self.calls.send(self.path, self.body)
-        return self.broke_off(outcome) if isinstance(outcome, Failure) else outcome
+        try:
+            async with asyncio.timeout(self.timeout_s) as scope:
+                found = await self.server.send(self.path, self.body, _MOST_REPLY_BYTES)
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            slow = JudgeUnavailable(f"{self.server.name} gave no answer within {self.timeout_s:g} s")
+            found = Failure(slow, retry=True, fault=True, overload=True)
+        if isinstance(found, Failure):
+            return self.broke_off(found)
+        try:
+            return json.loads(found) if found.strip() else None
+        except (ValueError, RecursionError):
+            told = f"what {self.server.name} answers is not JSON; {self.section}: check kind and url"
+            return self.broke_off(Failure(JudgeReplyError(told), retry=False, fault=True))
 
     def out_of_time(self) -> str:
         return _LATE
@@ -217,31 +214,6 @@ class ServerTakes:
 
     max_tokens: int | None = None
     batch_size: int = BATCH_SIZE
-
-
-class ModelServer(Protocol):
-    """One model on a server of one kind."""
-
-    async def learn(self, calls: ServerCalls, deadline: float) -> ServerTakes:
-        """Ask what the model is like. Raises JudgeError if it isn't ready or no classifier."""
-        ...
-
-    def asked(self, parts: Sequence[Part]) -> tuple[str, bytes]:
-        """Path and body that ask about ``parts``."""
-        ...
-
-    def rows(self, reply: Any, parts: Sequence[Part]) -> list[list[float]]:
-        """A row of logits for each part, by the model's labels. Raises JudgeReplyError."""
-        ...
-
-
-def model_server(settings: ClassifierSettings, server: ServerSettings, served: ServedModel) -> ModelServer:
-    """How ``server`` is asked. Raises ConfigError."""
-    if server.kind == "oip":
-        return OipClassifier(server, served)
-    if server.kind == "tei":
-        return TeiClassifier(served)
-    return VllmClassifier(settings, server, served)
 
 
 def _count(value: object) -> int | None:
@@ -499,6 +471,22 @@ class VllmClassifier:
             raise _unusable(f"has other labels than the {self._labels} of config.json", _OTHER_MODEL)
         # The softmax of logarithms is the shares themselves, whatever vLLM calls its activation.
         return [math.log(_share(share)) for share in shares]
+
+
+ModelServer: TypeAlias = OipClassifier | TeiClassifier | VllmClassifier
+"""How one model on a server of one kind is asked. ``learn`` asks what the model is like, and raises
+JudgeError if it isn't ready or no classifier. ``asked`` gives path and body that ask about parts of pairs,
+and ``rows`` a row of logits for each, by the model's labels, or raises JudgeReplyError.
+"""
+
+
+def model_server(settings: ClassifierSettings, server: ServerSettings, served: ServedModel) -> ModelServer:
+    """How ``server`` is asked. Raises ConfigError."""
+    if server.kind == "oip":
+        return OipClassifier(server, served)
+    if server.kind == "tei":
+        return TeiClassifier(served)
+    return VllmClassifier(settings, server, served)
 
 
 # --------------------------------------------------------------------------------------- what is made of them

@@ -1,7 +1,11 @@
-"""The local judge's verifier: a small cross-encoder that reads a claim beside a premise."""
+"""The local judge's verifier: a small cross-encoder that reads a claim beside a premise. Its folder has a
+manifest with checksums.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import threading
 from collections.abc import Sequence
@@ -9,21 +13,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from guardrail.errors import ConfigError, JudgeError, JudgeReplyError, JudgeUnavailable
-from guardrail.judges.model.files import (
-    MANIFEST,
-    MODEL,
-    RUNTIME,
-    TOKENIZER,
-    VERIFIER,
-    FittedVerifier,
-    Manifest,
-    missing_runtime,
-    read_folder,
-)
-from guardrail.judges.model.runtime import OnnxGraph, default_threads, logistic, onnx_session
+from guardrail.frozen import Frozen
+from guardrail.judges.model.runtime import TOKENIZER, OnnxGraph, default_threads, logistic, onnx_session
 from guardrail.judges.model.settings import ServerSettings
 from guardrail.judges.model.tokens import IDS, MASK, TYPES, SpecialTokens, Tokens
 
@@ -31,6 +27,122 @@ if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
     from guardrail.judges.model.servers import RemoteGraph
+
+
+# ----------------------------------------------------------------------------------- the folder of a verifier
+
+MODEL: Final = "model.onnx"
+MANIFEST: Final = "manifest.json"
+MOST_BYTES: Final = 35_000_000
+VERIFIER: Final = "judge.local.verifier.path"
+RUNTIME: Final = ("numpy", "onnxruntime", "tokenizers")
+"""What a verifier runs on. numpy first: onnxruntime's own error does not name it."""
+_MOST_MANIFEST_BYTES: Final = 65_536
+_CHECKED: Final = (MODEL, TOKENIZER)
+
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+"""64 hexadecimal digits, lower case."""
+
+
+class Manifest(BaseModel):
+    """``manifest.json``: describes the folder. Fields that are not listed here say how it was made."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    version: Literal[1]
+    name: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    max_tokens: int = Field(ge=64, le=4096, description="Longest pair that the model reads.")
+    sha256: dict[str, Sha256] = Field(description="Checksum of each file, in hexadecimal.")
+
+    @property
+    def checksum(self) -> str:
+        """Of model and tokenizer together: the same model means something else with other tokens."""
+        sums = "\n".join(f"{name} {self.sha256.get(name)}" for name in _CHECKED)
+        return hashlib.sha256(sums.encode()).hexdigest()
+
+
+class FittedVerifier(Frozen):
+    """The verifier that parameters were fitted with: another one's scores mean something else."""
+
+    name: str
+    sha256: Sha256 = Field(description="Of its model and tokenizer together (Manifest.checksum).")
+
+
+def missing_runtime(module: str) -> ConfigError:
+    """The error for a missing library that the verifier runs on."""
+    return ConfigError(
+        f"judge.local.verifier: {module} is not installed, though the package requires it; install the "
+        "package again with its requirements, or set judge.local.verifier.enabled to false"
+    )
+
+
+def read_folder(folder: Path) -> tuple[Manifest, bytes, bytes]:
+    """``(manifest, model, tokenizer)``, with both checksums verified. Raises ConfigError.
+
+    Exactly the verified bytes are loaded, so a file that is replaced meanwhile changes nothing.
+    """
+    manifest = _manifest(folder)
+    total = sum(_size(folder / name) for name in _CHECKED)
+    if total > MOST_BYTES:
+        raise ConfigError(
+            f"{VERIFIER}: {MODEL} and {TOKENIZER} in {folder} have {total:,} bytes, more than "
+            f"{MOST_BYTES:,}; export a smaller model (int8)"
+        )
+    model, tokenizer = (_checked(folder / name, manifest) for name in _CHECKED)
+    return manifest, model, tokenizer
+
+
+def _manifest(folder: Path) -> Manifest:
+    path = folder / MANIFEST
+    if _size(path) > _MOST_MANIFEST_BYTES:
+        raise ConfigError(f"{VERIFIER}: {path} is not a manifest: it is too large; export the verifier again")
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{VERIFIER}: {path} can't be read ({type(error).__name__}); export again"
+        ) from None
+    version = raw.get("version") if isinstance(raw, dict) else None
+    if version != 1:
+        raise ConfigError(
+            f"{VERIFIER}: {path} has version {version!r}, this release reads version 1; export the verifier "
+            "again with training.export, or install the release it was made for"
+        )
+    try:
+        return Manifest.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(f"{VERIFIER}: {path}, {field}: {first['msg']}; export the verifier again") from None
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        raise ConfigError(
+            f"{VERIFIER}: {path} can't be read ({error.strerror}); give a folder that training.export wrote"
+        ) from None
+
+
+def _checked(path: Path, manifest: Manifest) -> bytes:
+    expected = manifest.sha256.get(path.name)
+    if expected is None:
+        raise ConfigError(f"{VERIFIER}: the manifest has no sha256 of {path.name}; export the verifier again")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{VERIFIER}: {path} can't be read ({error.strerror})") from None
+    found = hashlib.sha256(content).hexdigest()
+    if found != expected:
+        raise ConfigError(
+            f"{VERIFIER}: {path} is damaged or not the file of this verifier: its sha256 is {found}, the "
+            f"manifest says {expected}; copy the folder again, or reinstall the package"
+        )
+    return content
+
+
+# -------------------------------------------------------------------------------------------------- the model
 
 _INPUTS: Final = (IDS, MASK, TYPES)
 _OUTPUTS: Final = ("logits", "token_logits")
@@ -169,11 +281,15 @@ def served_verifier(folder: Path, server: ServerSettings) -> Verifier:
     from guardrail.judges.model.servers import RemoteGraph
 
     manifest, _, tokens = read_folder(folder)
-    try:
-        _, tokenizers = (import_module(name) for name in ("numpy", "tokenizers"))
-    except ImportError as error:
-        raise missing_runtime(error.name or "tokenizers") from None
+    _, tokenizers = _imported("numpy", "tokenizers")
     return Verifier(manifest, RemoteGraph(server, _OUTPUTS), _tokenizer(tokenizers, folder, tokens))
+
+
+def _imported(*names: str) -> list[Any]:
+    try:
+        return [import_module(name) for name in names]
+    except ImportError as error:
+        raise missing_runtime(error.name or names[-1]) from None
 
 
 def _tokenizer(tokenizers: Any, folder: Path, content: bytes) -> Tokenizer:
@@ -189,10 +305,7 @@ def _tokenizer(tokenizers: Any, folder: Path, content: bytes) -> Tokenizer:
 @lru_cache(maxsize=_LOADED)
 def _load(folder: Path, threads: int) -> Verifier:
     manifest, model, tokens = read_folder(folder)
-    try:
-        _, _, tokenizers = (import_module(name) for name in RUNTIME)
-    except ImportError as error:
-        raise missing_runtime(error.name or "onnxruntime") from None
+    _, _, tokenizers = _imported(*RUNTIME)
     tokenizer = _tokenizer(tokenizers, folder, tokens)
     try:
         beside = onnx_session(model, 1) if threads > 1 else None

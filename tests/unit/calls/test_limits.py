@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from guardrail.calls import AdaptiveLimit, BreakerState, Caller, CircuitBreaker, FairSlots, RecentTimes
-from guardrail.calls.limits import SILENT_S, Admission
+from guardrail.calls.caller import SILENT_S, Admission
 from guardrail.errors import JudgeUnavailable
 from guardrail.telemetry import REGISTRY
 from tests.unit.judges.llm.chatting import Clock

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
+
+from tests.support.tcp_server import TcpServer
 
 Answer = Callable[[dict[str, Any]], bytes | None]
 """From the request to the raw bytes of the response; None hangs until the client leaves."""
@@ -22,11 +23,12 @@ def replying(*verdicts: dict[str, Any]) -> Answer:
     return lambda _: http(body)
 
 
-class EndpointServer:
+class EndpointServer(TcpServer):
     """What was asked, and how."""
 
-    def __init__(self, answer: Answer, cut: bool) -> None:
+    def __init__(self, answer: Answer, *, cut: bool = False) -> None:
         """``cut`` ends the connection after each answer, whole or not."""
+        super().__init__()
         self.answer = answer
         self.cut = cut
         self.requests: list[dict[str, Any]] = []
@@ -34,9 +36,12 @@ class EndpointServer:
         self.at_once = 0
         self.most_at_once = 0
         self.arrived = asyncio.Event()
-        self.url = ""
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    @property
+    def url(self) -> str:
+        return super().url.replace("/v1", "/judge")
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode()
@@ -63,17 +68,3 @@ class EndpointServer:
                     return
         except (asyncio.IncompleteReadError, ConnectionError):
             return
-        finally:
-            writer.close()
-
-
-@asynccontextmanager
-async def serving(answer: Answer, *, cut: bool = False) -> AsyncIterator[EndpointServer]:
-    made = EndpointServer(answer, cut)
-    server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
-    made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/judge"
-    try:
-        yield made
-    finally:
-        server.close()
-        await server.wait_closed()

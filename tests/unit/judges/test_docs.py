@@ -32,7 +32,7 @@ from guardrail.judges.settings import JudgeSettings
 from tests.support.docs import printed_with
 from tests.support.judges import reply_of
 from tests.support.llm_server import LlmServer, Reply, member, verdicts
-from tests.unit.judges.endpoint_server import http, serving
+from tests.unit.judges.endpoint_server import EndpointServer, http
 from tests.unit.judges.llm.test_connection import answered
 from tests.unit.judges.model.asking import claim, request
 
@@ -171,7 +171,7 @@ async def test_the_python_judge_runs_as_a_factory(tmp_path: Path, monkeypatch: p
 
 async def test_the_endpoint_is_asked_and_may_answer_as_the_page_shows() -> None:
     shown, given = blocks(OTHERS, "json")
-    async with serving(lambda _: http(given.encode())) as server:
+    async with EndpointServer(lambda _: http(given.encode())) as server:
         judge = HttpJudge(HttpJudgeSettings(url=server.url))
         asked = request([], ["The basic plan costs $49 a month."])
         asked = replace(asked, claims={"c1": claim("It costs $49.")})

@@ -17,7 +17,7 @@ from guardrail.judges.http import HttpJudgeSettings
 from guardrail.judges.own import HttpJudge
 from tests.support.constants import made
 from tests.support.judges import Reply, joined, reply_of
-from tests.unit.judges.endpoint_server import Answer, EndpointServer, http, replying, serving
+from tests.unit.judges.endpoint_server import Answer, EndpointServer, http, replying
 from tests.unit.judges.model.asking import claim, request
 
 CONTEXT = "The sky is blue. Grass is green."
@@ -27,7 +27,7 @@ CONTEXT = "The sky is blue. Grass is green."
 async def asking(
     answer: Answer, *, cut: bool = False, **settings: Any
 ) -> AsyncIterator[tuple[HttpJudge, EndpointServer]]:
-    async with serving(answer, cut=cut) as server:
+    async with EndpointServer(answer, cut=cut) as server:
         judge = HttpJudge(made(HttpJudgeSettings, url=server.url, **settings))
         try:
             yield judge, server
@@ -223,8 +223,8 @@ async def test_an_endpoint_that_fails(
 
 async def test_nobody_listening_is_unavailable() -> None:
     async with asking(replying()) as (_, server):
-        pass
-    judge = HttpJudge(HttpJudgeSettings(url=server.url))
+        url = server.url
+    judge = HttpJudge(HttpJudgeSettings(url=url))
     with pytest.raises(JudgeUnavailable, match=r"nothing listens there; check judge\.http\.url"):
         await reply_of(judge, request(["x"], [CONTEXT]))
     await judge.aclose()

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from guardrail.judges import Judgement, JudgeRequest, Usage, Verdict
-from guardrail.judges.self_judging import SelfJudged, SelfJudgingGuard, SelfJudgingSettings, same_model
+from guardrail.judges.streams import SelfJudged, SelfJudgingGuard, SelfJudgingSettings, same_model
 from tests.support.judges import reply_of
 from tests.unit.judges import doubles
 

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from guardrail.errors import JudgeReplyError
 from guardrail.events import Finding, Usage
-from guardrail.judges.decisions.question import verdicts_of, wording
+from guardrail.judges.decisions.judge import verdicts_of, wording
 from guardrail.judges.decisions.transports import (
     Choice,
     NextToken,

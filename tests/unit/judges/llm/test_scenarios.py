@@ -10,7 +10,7 @@ import pytest
 
 from guardrail.errors import JudgeError, JudgeRefused, JudgeReplyError, JudgeUnavailable
 from guardrail.judges import Judgement, Verdict
-from guardrail.judges.llm.exchange import NotAnApi, Stalled
+from guardrail.judges.llm.chat import NotAnApi, Stalled
 from tests.support.judges import joined
 from tests.support.llm_server import (
     Act,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 import importlib.util
+import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,20 @@ import pytest
 import structlog
 from pydantic import ValidationError
 
-from guardrail.errors import ConfigError
+from guardrail.errors import ConfigError, JudgeReplyError
 from guardrail.judges.cascade import CascadeSettings
 from guardrail.judges.factory import build_judge
-from guardrail.judges.model import PRESETS, Classifier, ClassifierSettings, LabelMeaning, load_classifier
-from guardrail.judges.model.files import ModelFiles
+from guardrail.judges.model import (
+    PRESETS,
+    Classifier,
+    ClassifierSettings,
+    LabelMeaning,
+    default_threads,
+    load_classifier,
+    runtime,
+)
+from guardrail.judges.model.classifier import LabelMap, resolve_labels
+from guardrail.judges.model.runtime import ModelFiles, usable_processors
 from guardrail.judges.settings import JudgeSettings
 from tests.unit.judges.model.tiny import write_model
 
@@ -239,3 +250,127 @@ def test_that_torch_is_missing_is_told_ahead_of_any_download(
     )
     with pytest.raises(ConfigError, match=r"judge\.classifier: torch is not installed; in a checkout"):
         load(preset="hhem")
+
+
+# ----------------------------------------------------------------------------------------------------- labels
+
+NLI = ["ENTAILMENT", "neutral", "Contradiction"]
+
+
+def resolved(
+    configured: dict[str, LabelMeaning], names: list[str], outputs: int, *, subset: bool = False
+) -> LabelMap:
+    return resolve_labels(configured, names, outputs, subset=subset)
+
+
+def test_known_names_need_no_map() -> None:
+    labels = resolved({}, NLI, 3)
+    scores = labels.scores([math.log(0.7), math.log(0.2), math.log(0.1)])
+    assert scores.support == pytest.approx(0.7)
+    assert scores.contradiction == pytest.approx(0.1)
+    assert labels.has_contradiction
+    assert not resolved({}, ["not_entailment", "entailment"], 2).has_contradiction
+
+
+def test_several_labels_may_mean_the_same() -> None:
+    labels = resolved(
+        {"0": LabelMeaning.SUPPORTED, "1": LabelMeaning.SUPPORTED, "2": LabelMeaning.UNSUPPORTED}, [], 3
+    )
+    assert labels.scores([0.0, 0.0, 0.0]).support == pytest.approx(2 / 3)
+
+
+def test_of_a_vocabulary_only_the_labels_count() -> None:
+    labels = resolved({"3": LabelMeaning.UNSUPPORTED, "5": LabelMeaning.SUPPORTED}, [], 8, subset=True)
+    row = [99.0, 99.0, 99.0, 1.0, 99.0, 1.0, 99.0, 99.0]
+    assert labels.scores(row).support == pytest.approx(0.5)
+
+
+def test_huge_logits_do_not_overflow_and_those_that_are_none_are_refused() -> None:
+    labels = resolved({}, NLI, 3)
+    assert labels.scores([1e308, -1e308, 0.0]).support == 1.0
+    assert resolved({}, [], 1).scores([-1e6]).support == 0.0
+    for bad in (math.nan, math.inf, -math.inf):
+        with pytest.raises(JudgeReplyError):
+            labels.scores([0.0, bad, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("configured", "names", "outputs", "subset", "message"),
+    [
+        ({}, ["LABEL_0", "LABEL_1"], 2, False, "the model's labels are LABEL_0, LABEL_1"),
+        ({}, [], 2, False, "0 to 1"),
+        ({"yes": LabelMeaning.SUPPORTED}, ["no", "ja"], 2, False, "has no label 'yes'"),
+        ({"7": LabelMeaning.SUPPORTED}, [], 2, False, "has no label '7'"),
+        ({"1": LabelMeaning.SUPPORTED}, [], 3, False, "say what label 0, 2 means too"),
+        (
+            {"1": LabelMeaning.SUPPORTED, "yes": LabelMeaning.NEUTRAL},
+            ["no", "yes"],
+            2,
+            False,
+            "given two meanings",
+        ),
+        ({"0": LabelMeaning.UNSUPPORTED}, [], 1, False, "only output must mean supported"),
+        ({"3": LabelMeaning.SUPPORTED}, [], 9, True, "token ids that mean supported and unsupported"),
+        ({}, [], 9, True, "token ids"),
+    ],
+)
+def test_what_cannot_be_understood_is_told(
+    configured: dict[str, LabelMeaning], names: list[str], outputs: int, subset: bool, message: str
+) -> None:
+    with pytest.raises(ConfigError, match=r"^judge\.classifier\.labels: ") as caught:
+        resolved(configured, names, outputs, subset=subset)
+    assert message in str(caught.value)
+
+
+# ------------------------------------------------------------------------------------------------- processors
+
+HERE = 8
+
+
+@pytest.fixture
+def eight_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(HERE)), raising=False)
+
+
+def found(folder: Path, own: str, files: dict[str, str]) -> int:
+    for name, content in files.items():
+        path = folder / "groups" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    (folder / "own").write_text(own, encoding="utf-8")
+    return usable_processors(folder / "groups", folder / "own")
+
+
+@pytest.mark.parametrize(
+    ("own", "files", "expected"),
+    [
+        ("0::/\n", {"cpu.max": "300000 100000\n"}, 3),
+        ("0::/\n", {"cpu.max": "150000 100000\n"}, 2),
+        ("0::/\n", {"cpu.max": "5000 100000\n"}, 1),
+        ("0::/\n", {"cpu.max": "max 100000\n"}, HERE),
+        ("0::/\n", {"cpu.max": "6400000 100000\n"}, HERE),
+        ("0::/\n", {"cpu.max": "nonsense\n"}, HERE),
+        ("0::/\n", {"cpu.max": "100 0\n"}, HERE),
+        ("0::/a/b\n", {"a/b/cpu.max": "max 100000\n", "a/cpu.max": "200000 100000\n"}, 2),
+        ("0::/of/the/host\n", {"cpu.max": "100000 100000\n"}, 1),
+        ("0::/../etc\n", {"cpu.max": "200000 100000\n", "../etc/cpu.max": "100000 100000\n"}, 2),
+        ("4:memory:/\n", {"cpu.max": "100000 100000"}, HERE),
+        ("", {}, HERE),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("eight_processors")
+def test_the_smaller_of_affinity_and_quotas(
+    tmp_path: Path, own: str, files: dict[str, str], expected: int
+) -> None:
+    assert found(tmp_path, own, files) == expected
+
+
+@pytest.mark.usefixtures("eight_processors")
+def test_where_there_are_no_control_groups(tmp_path: Path) -> None:
+    assert usable_processors(tmp_path / "none", tmp_path / "none") == HERE
+
+
+def test_threads_unless_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for usable, threads in ((1, 1), (2, 2), (8, 2)):
+        monkeypatch.setattr(runtime, "usable_processors", lambda count=usable: count)
+        assert default_threads() == threads

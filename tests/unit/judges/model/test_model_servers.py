@@ -325,13 +325,17 @@ async def test_one_reply_is_waited_for_no_longer_than_its_time(nli: Path) -> Non
         assert sum(path.endswith("/infer") for path, _ in server.asked) == 3
 
 
+async def until_inference(server: ModelServer) -> None:
+    while not any(path.endswith("/infer") for path, _ in server.asked):
+        server.arrived.clear()
+        await server.arrived.wait()
+
+
 async def test_who_no_longer_waits_withdraws_the_calls(nli: Path) -> None:
     async with judging("oip", nli) as (judge, server):
         server.hold = asyncio.Event()
         asking = asyncio.ensure_future(reply_of(judge, request(["sky blue"], ["the sky is blue"])))
-        while not any(path.endswith("/infer") for path, _ in server.asked):
-            server.arrived.clear()
-            await server.arrived.wait()
+        await until_inference(server)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
@@ -342,9 +346,7 @@ async def test_closing_ends_what_is_asked(nli: Path) -> None:
     async with judging("oip", nli) as (judge, server):
         server.hold = asyncio.Event()
         asking = asyncio.ensure_future(reply_of(judge, request(["sky blue"], ["the sky is blue"])))
-        while not any(path.endswith("/infer") for path, _ in server.asked):
-            server.arrived.clear()
-            await server.arrived.wait()
+        await until_inference(server)
         await judge.aclose()
         with pytest.raises(JudgeUnavailable):
             await asking

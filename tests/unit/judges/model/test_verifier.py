@@ -21,8 +21,8 @@ from onnx import helper, numpy_helper
 from guardrail.errors import ConfigError, JudgeReplyError, JudgeUnavailable
 from guardrail.judges.local.combiner import packaged_folder
 from guardrail.judges.model import Reading, Verifier, load_verifier, read_folder
-from guardrail.judges.model.files import MOST_BYTES
 from guardrail.judges.model.runtime import OnnxGraph
+from guardrail.judges.model.verifier import MOST_BYTES
 from tests.unit.judges.model.tiny_verifier import SPECIAL, graph, write_verifier
 
 PIECES = st.sampled_from(

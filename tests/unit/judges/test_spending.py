@@ -1,19 +1,23 @@
-"""What judging may cost, and that what is spent is counted also when nobody tells."""
+"""What judging may cost, that what is spent is counted also when nobody tells, and by which prices."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import pickle
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from guardrail.errors import JudgeUnavailable
 from guardrail.judges import Judgement, JudgeRequest, Usage, Verdict
 from guardrail.judges.spending import (
+    OTHERS,
     Budget,
     BudgetExhausted,
     BudgetSettings,
@@ -315,3 +319,143 @@ async def test_closing_logs_what_is_not_logged_yet_and_closes_the_judge(
         await judge.aclose()
     assert inner.closed
     assert "tenant='acme' model='m' calls=1 input_tokens=80" in caplog.text
+
+
+# ------------------------------------------------------------------------------------------------- the ledger
+
+PRICED = Usage(judge_calls=1, input_tokens=80, cached_input_tokens=60, output_tokens=20, cost_usd=0.25)
+
+
+def before_midnight() -> Clock:
+    return Clock(datetime(2026, 3, 1, 23, 59, 0, tzinfo=UTC).timestamp())
+
+
+def messages(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if "judge.usage" in record.getMessage()]
+
+
+def test_usage_is_added_up_by_day_tenant_and_model() -> None:
+    clock = before_midnight()
+    ledger = UsageLedger(clock=clock)
+    ledger.add("acme", "m", PRICED)
+    ledger.add("acme", "m", PRICED)
+    ledger.add("acme", "n", PRICED)
+    ledger.add(None, "m", PRICED)
+    clock.now += 120  # past midnight, UTC
+    ledger.add("acme", "m", PRICED)
+    assert [(key.day.day, key.tenant, key.model, u.judge_calls) for key, u in ledger.rows().items()] == [
+        (1, "", "m", 1),
+        (1, "acme", "m", 2),
+        (1, "acme", "n", 1),
+        (2, "acme", "m", 1),
+    ]
+    assert ledger.total(tenant="acme", day=date(2026, 3, 1)).cost_usd == 0.75
+    assert ledger.total(model="m").input_tokens == 320
+    assert ledger.total(tenant="").judge_calls == 1
+    assert ledger.total().cached_input_tokens == 300
+
+
+def test_the_log_has_each_interval_once_and_its_lines_add_up(caplog: pytest.LogCaptureFixture) -> None:
+    clock = before_midnight()
+    with caplog.at_level(logging.INFO):
+        ledger = UsageLedger(log_interval_s=60, clock=clock)
+        ledger.add("acme", "m", PRICED)
+        assert messages(caplog) == []
+        clock.now += 59
+        ledger.add("acme", "m", PRICED)
+        clock.now += 1
+        ledger.add("acme", "m", PRICED)
+        ledger.flush()
+        ledger.flush()
+        ledger.add("acme", "m", PRICED)
+        ledger.flush()
+    lines = [dict(pair.split("=", 1) for pair in message.split()[1:]) for message in messages(caplog)]
+    assert sum(int(line["calls"]) for line in lines) == 4
+    assert sum(float(line["cost_usd"]) for line in lines) == 1.0
+    assert {line["cached_input_tokens"] for line in lines} == {"120", "60"}
+
+
+def test_a_tenants_name_can_forge_no_line(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        ledger = UsageLedger()
+        ledger.add("a\njudge.usage day=2026-01-01 cost_usd=0\x1b[2J" + "x" * 1000, "m", PRICED)
+        ledger.flush()
+    (message,) = messages(caplog)
+    assert message.isprintable()
+    assert len(message) < 400
+
+
+def test_rows_are_bounded_and_nothing_is_lost_of_the_sums() -> None:
+    ledger = UsageLedger(max_rows=10)
+    for number in range(100):
+        ledger.add(f"t{number}", "m", PRICED)
+    assert len(ledger.rows()) == 11
+    assert ledger.total().judge_calls == 100
+    assert ledger.total(tenant=OTHERS).judge_calls == 90
+
+
+def test_days_older_than_a_month_are_forgotten() -> None:
+    clock = before_midnight()
+    ledger = UsageLedger(clock=clock)
+    ledger.add("acme", "m", PRICED)
+    clock.now += 40 * 86_400
+    ledger.flush()
+    assert ledger.rows() == {}
+
+
+# ----------------------------------------------------------------------------------------------------- prices
+
+OLD = ModelPrice(input=5.0, output=15.0)
+NEW = ModelPrice(input=2.5, cached_input=1.25, output=10.0)
+MINI = ModelPrice(input=0.15, cached_input=0.075, output=0.6)
+
+
+def test_cached_tokens_are_part_of_the_input_and_have_their_own_price() -> None:
+    table = PriceTable({"gpt-4o": NEW})
+    assert table.cost_usd("gpt-4o", 1_000_000, 400_000, 100_000) == pytest.approx(1.5 + 0.5 + 1.0)
+
+
+def test_without_a_price_for_cached_tokens_they_cost_as_much_as_others() -> None:
+    assert PriceTable({"m": OLD}).cost_usd("m", 1_000_000, 900_000, 0) == pytest.approx(5.0)
+
+
+def test_more_cached_tokens_than_input_never_make_the_cost_negative() -> None:
+    assert PriceTable({"m": NEW}).cost_usd("m", 100, 1_000_000, 0) == pytest.approx(100 * 1.25 / 1e6)
+    assert PriceTable({"m": NEW}).cost_usd("m", -5, -7, -1) == 0.0
+
+
+@pytest.mark.parametrize(
+    "name", ["gpt-4o", "openai/gpt-4o", "azure/GPT-4o", "openrouter/openai/gpt-4o:free", "gpt-4o-2024-11-20"]
+)
+def test_a_name_is_found_without_its_provider_and_its_date(name: str) -> None:
+    assert PriceTable({"gpt-4o": NEW, "gpt-4o-mini": MINI}).price(name) == NEW
+
+
+def test_the_exact_name_wins_then_the_one_without_provider_then_the_undated() -> None:
+    table = PriceTable({"gpt-4o-2024-05-13": OLD, "gpt-4o": NEW})
+    assert table.price("gpt-4o-2024-05-13") == OLD
+    assert table.price("openai/gpt-4o-2024-05-13") == OLD
+    assert table.price("openai/gpt-4o-2024-08-06") == NEW
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_where_only_other_dates_are_priced_the_dearest_holds(turned: bool) -> None:
+    prices = [("gpt-4o-2024-05-13", OLD), ("gpt-4o-2024-08-06", NEW)]
+    assert PriceTable(dict(reversed(prices) if turned else prices)).price("gpt-4o") == OLD
+
+
+def test_a_model_without_a_price_is_free_and_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    table = PriceTable({"gpt-4o": NEW})
+    with caplog.at_level(logging.WARNING):
+        assert table.cost_usd("gpt-4o-mini", 10, 0, 10) == 0.0
+        assert table.cost_usd("gpt-4o-mini", 10, 0, 10) == 0.0
+    assert [record.getMessage() for record in caplog.records] == [
+        "judge.price_unknown model='gpt-4o-mini' effect='its calls count as free of cost' "
+        "remedy='add judge.prices'"
+    ]
+
+
+@pytest.mark.parametrize("wrong", [-1.0, math.inf, math.nan])
+def test_a_price_is_a_number_of_dollars(wrong: float) -> None:
+    with pytest.raises(ValidationError, match="input"):
+        ModelPrice(input=wrong, output=1.0)
