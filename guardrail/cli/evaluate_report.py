@@ -161,9 +161,9 @@ class Report:
     """Takes the results in order. Use as a context manager; after an error there are no rows and no totals.
 
     Results and verdicts go at once to ``results`` and ``verdicts``, so that a reader downstream sees them as
-    they come. The table goes to stdout, or to stderr where events are on stdout, all of it at the end. Rows are in the order of the input, or of many responses the worst ones,
-    lowest score first; it is the first of ``--score``. On a terminal with both, the table is on stderr too. The bar is on stderr, and only on
-    a terminal.
+    they come. The table goes to stdout, or to stderr where events are on stdout, all of it at the end. Rows
+    are in the order of the input, or of many responses the worst ones, by the first of ``--score``. On a
+    terminal with both, the table is on stderr too. The bar is on stderr, and only on a terminal.
     """
 
     def __init__(self, sources: Sources, request: EvaluateRequest) -> None:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Final, TextIO
+from typing import Final, Protocol, TextIO
 
 import yaml
 from rich import box
@@ -444,13 +444,23 @@ _MAX_CARD_HEIGHT: Final = 8
 _MIN_CARD_HEIGHT: Final = 4
 
 
-class LiveView:
-    """Drawn anew at every tick, in the caller's task: no thread, so nothing is left when it ends.
-
-    Of either view all calls come from one task: ``open`` first, with what is to come; ``show`` for each
+class View(Protocol):
+    """Shows the demo. All calls come from one task: ``open`` first, with what is to come; ``show`` for each
     event, once it is applied to its card; ``tick`` several times a second; ``close`` last, however the demo
     ended.
     """
+
+    def open(self, responses: Sequence[Response]) -> None: ...
+
+    def show(self, event: BoardEvent, card: Card) -> None: ...
+
+    def tick(self, board: Board) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class LiveView:
+    """Drawn anew at every tick, in the caller's task: no thread, so nothing is left when it ends."""
 
     def __init__(self, console: Console, symbols: Symbols) -> None:
         self._console = console
@@ -580,6 +590,3 @@ class PlainView:
     def _line(self, word: str, card: Card, detail: str) -> None:
         self._out.write(f"{word:<8} {one_line(card.response_id, 64):<{self._id_width}}  {detail}\n")
         self._out.flush()
-
-
-View = LiveView | PlainView

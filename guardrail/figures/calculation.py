@@ -133,8 +133,8 @@ def derived(own: ClaimFigure) -> FigureCheck | None:
 
 
 def _comes_out(own: ClaimFigure, figure: Figure, holds: Callable[[Figure], bool]) -> bool:
-    """Whether a figure of what the claim goes on from is calculated there from what holds: "26 kg, so three kilos
-    over 23 kg"."""
+    """Whether a figure of what the claim goes on from is calculated there from what holds: "26 kg, so three
+    kilos over 23 kg"."""
     if figure not in own.before.figures or figure.name:
         return False
     operands = [f for f in _own_operands(own.before, figure) if holds(f)]

@@ -175,8 +175,7 @@ class Things:
                 at += 1
             within = at < len(figures) and figures[at].start <= start
             known = word[0].isupper() and (
-                term in self._capital
-                or (term in self._openings and _PARTICIPLE.match(text, start) is None)
+                term in self._capital or (term in self._openings and _PARTICIPLE.match(text, start) is None)
             )
             if not (figures[at].name if within else known):
                 continue

@@ -665,16 +665,14 @@ def _alike_blocks(text: str, lines: Sequence[_Line], blocks: Sequence[_Block]) -
         at = max(high, at + 1)
 
 
-def _list_of_values(
-    text: str, lines: Sequence[_Line], block: _Block
-) -> tuple[int, int, Table] | None:
+def _list_of_values(text: str, lines: Sequence[_Line], block: _Block) -> tuple[int, int, Table] | None:
     """``key: value`` lines of which each is a record, since all values are of one sort: who does what, what
     costs what."""
     values = [text[slice(*field.value)] for field in block.fields]
     names = all(map(_PERSON.fullmatch, values))
-    amounts = len({_AMOUNT.sub("#", value).casefold() for value in values} - {""}) == 1 and "#" in _AMOUNT.sub(
-        "#", values[0]
-    )
+    amounts = len(
+        {_AMOUNT.sub("#", value).casefold() for value in values} - {""}
+    ) == 1 and "#" in _AMOUNT.sub("#", values[0])
     if len(values) < _LEAST_VALUES or len(set(values)) < 2 or not (names or amounts):
         return None
     header = () if block.heading is None else (block.heading,)

@@ -250,6 +250,8 @@ class ClaimChecker:
         if self._languages.other(examined.view.text):
             return verdict.unread(judgement, examined, claim=True)
         other = self._languages.other(*examined.deciding_texts(judgement.verdict))
+        if other and (context := examined.context_of_few_words(judgement.verdict)):
+            other = self._languages.other(context)
         if judgement.verdict in _NOT_SAID and not examined.found.shared:  # what isn't read may say it
             other = self._languages.other_contexts(examined.evidence)
         return verdict.unread(judgement, examined, claim=False) if other else judgement

@@ -110,15 +110,18 @@ class Examination:
         return within[0].number if within else read.window.best
 
     def deciding_texts(self, verdict: Verdict) -> Iterator[str]:
-        """The sentence that decides and, where one was read, the window. Of a few words, which may be names
-        ("Spanish Beginners: Wednesdays, tutor Diego Ferrán"), its context tells the language."""
-        number = self.best_sentence(verdict)
-        said = self.quote(number).quote
-        few = said.count(" ") < _FEW_WORDS
-        yield self.evidence.shown(self.evidence.layout.sentences.context[number]) if few else said
+        """The sentence that decides and, where one was read, the window."""
+        yield self.quote(self.best_sentence(verdict)).quote
         if self.read:
             contradicts = verdict is Verdict.CONTRADICTED
             yield (self._most_contradicting if contradicts else best_of(self.read)).window.text
+
+    def context_of_few_words(self, verdict: Verdict) -> str:
+        """The context of the sentence that decides, if that has few words: they may be names, which tell no
+        language ("Spanish Beginners: Wednesdays, tutor Diego Ferrán"). Else nothing."""
+        number = self.best_sentence(verdict)
+        few = self.quote(number).quote.count(" ") < _FEW_WORDS
+        return self.evidence.shown(self.evidence.layout.sentences.context[number]) if few else ""
 
 
 def _marked_terms(view: ClaimView, read: Read) -> frozenset[int]:

@@ -425,7 +425,7 @@ def checks_of_columns(
 
 
 def _says_only(said: ClaimTerms, named: NamedRow) -> bool:
-    """Whether a claim says of the record named that it alone is so: "the only", "only" before its name or "only"
+    """Whether a claim says of the record named that it alone is so: "the only", or "only" before its name or
     at the end. "Quick 30 is only for light soiling" says nothing of the others."""
     first = min((said.tokens[place][0] for place in named.places), default=len(said.text))
     return any(

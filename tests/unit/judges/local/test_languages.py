@@ -74,6 +74,13 @@ def test_so_is_one_for_which_a_passage_in_another_language_decides(checker: Clai
     assert judged(checker, "At dusk the boathouse closes.", BOTH).verdict is Verdict.SUPPORTED
 
 
+def test_a_line_of_names_is_in_the_language_of_its_document(checker: ClaimChecker) -> None:
+    hours = "Polish Beginners: Mondays 18:00–19:30, 12 weeks, £175, tutor Paweł Górski."
+    assert Languages(["en"]).other(hours)
+    evidence = index_of(f"All courses start in the old mill, and end there before ten.\n\n{hours}")
+    assert judged(checker, "Polish for beginners costs £175.", evidence).findings == ()
+
+
 def test_a_document_in_another_language_leaves_nothing_open_that_another_one_decides(
     checker: ClaimChecker,
 ) -> None:
