@@ -113,7 +113,7 @@ def derived(own: ClaimFigure) -> FigureCheck | None:
         return spelled
     known = {check.figure for check in own.checks if check.state is State.DERIVED}
     operands = [f for f in _own_operands(claim, figure) if f in known or holds(f)]
-    operands += [f for f in (*before.figures, *before.unspared) if holds(f) or _comes_out(own, f, holds)]
+    operands += [f for f in (*before.figures, *before.unspared) if holds(f)]
     # The claim may leave out per what its figures are: "£28.80 a month instead of £36".
     rates = (
         (f, next((r for n in own.near if (r := own.source.backing(f, n))), None))
@@ -130,18 +130,6 @@ def derived(own: ClaimFigure) -> FigureCheck | None:
         if (parts := _operands_without_choice(own, number)) is not None:
             return own.derived(parts)
     return _total_of_lines(own)
-
-
-def _comes_out(own: ClaimFigure, figure: Figure, holds: Callable[[Figure], bool]) -> bool:
-    """Whether a figure of what the claim goes on from is calculated there from what holds: "26 kg, so three
-    kilos over 23 kg"."""
-    if figure not in own.before.figures or figure.name:
-        return False
-    operands = [f for f in _own_operands(own.before, figure) if holds(f)]
-    return any(
-        says_it_calculates(own.before, figure, found) and not set(found.parts) <= set(own.asked)
-        for found in calculations(figure, [*operands, *own.asked])
-    )
 
 
 def perhaps_derived(own: ClaimFigure, doubted: bool, rival: Sentence | None = None) -> FigureCheck | None:
