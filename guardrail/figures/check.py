@@ -30,6 +30,7 @@ from typing import Final
 
 from guardrail.figures.agreement import (
     agrees,
+    base,
     beyond,
     complements,
     days_of_week,
@@ -229,9 +230,20 @@ def _echoed(own: ClaimFigure) -> FigureCheck | None:
     """The check of a figure that is the question's, and given rather than told."""
     figure, claim = own.figure, own.claim
     aged = figure.values if claim.of_age(figure) else None
-    asked_too = any(agrees(figure, other) or other.values == aged for other in own.asked)
+    asked_too = any(
+        agrees(figure, other) or other.values == aged or _keeps(figure, other) for other in own.asked
+    )
     given = asked_too and not figure.name and is_given(claim, figure)
     return FigureCheck(figure, State.ECHOED, 0.0) if given else None
+
+
+def _keeps(limit: Figure, amount: Figure) -> bool:
+    """Whether an amount, or a limit of the same sense, keeps a limit: "over four years" is "more than two"."""
+    way = limit.bound.direction
+    if not way or amount.bound.direction not in (0, way) or dimension(limit) != dimension(amount):
+        return False
+    ours, theirs = base(limit), base(amount)
+    return bool(ours and theirs) and way * (theirs[0][0] - ours[0][0]) > 0
 
 
 def _named_as_others(own: ClaimFigure) -> Figure:
