@@ -238,7 +238,7 @@ def _echoed(own: ClaimFigure) -> FigureCheck | None:
 
 
 def _keeps(limit: Figure, amount: Figure) -> bool:
-    """Whether an amount, or a limit of the same sense, keeps a limit: "over four years" is "more than two"."""
+    """Whether an amount, or a limit of the same sense, keeps a limit: "over four years" is "more than 2"."""
     way = limit.bound.direction
     if not way or amount.bound.direction not in (0, way) or dimension(limit) != dimension(amount):
         return False
