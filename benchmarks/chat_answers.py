@@ -1,12 +1,12 @@
 """Right answers and wrong ones, written blind, streamed through the whole guard.
 
-    python -m benchmarks.chat_answers [--set chat|tables|things|places|reckoning|formulas]
+    python -m benchmarks.chat_answers [--set chat|tables|things|places|reckoning|formulas|support]
         [--part development|measured|reckoning] [--config FILE] [--show]
 
 The set ``chat`` are right answers in the formatting of chat models and their wrong twins
 (``tests/chat_answers``); the others are short answers about exact values: tables in ten forms, similar things
-told in prose, what stands in the wrong place (sixteen kinds of error), what is calculated or compared, and
-formulas (``tests/exact_answers``). Without ``--config``
+told in prose, what stands in the wrong place (sixteen kinds of error), what is calculated or compared,
+formulas, and what a support assistant says of help pages (``tests/exact_answers``). Without ``--config``
 the guard has the default policy and the default judge. Counted are right answers withheld (blocked or
 redacted), flagged and untouched, and the same of the wrong ones, where untouched is the failure; all with
 Wilson's 95 % intervals, in all, by form (of wrong chat answers: severity) and by kind. Answers labelled

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 from guardrail.evidence.tokens import STOP_TERMS, term_of, terms_of, words
@@ -229,10 +230,13 @@ class _Sides(NamedTuple):
     of: frozenset[int]
 
 
+_MOST_COMPARATIVES: Final = 16  # of a claim that are looked at, each in the length of the claim
+
+
 def _sides(claim: Sentence) -> _Sides | None:
     """What a claim compares."""
     text = claim.text
-    for found in _WORDS.finditer(text):
+    for found in islice(_WORDS.finditer(text), _MOST_COMPARATIVES):
         than = _THAN.search(text, found.end(), found.end() + _REACH)
         against = _WITH.search(text[: found.start()])
         if any(figure.start <= found.start() < figure.end for figure in claim.figures):

@@ -1,5 +1,6 @@
 """Short answers about exact values: of tables, of similar things told in prose, what is calculated, formulas;
-and ``places``: what stands in the wrong place (who did what to whom, when, why, before what).
+``places``: what stands in the wrong place (who did what to whom, when, why, before what); and ``support``: what
+a company's assistant says of its help pages, in one to five sentences of its own.
 
 Each set has ``development.jsonl``, for those who mend the judge to look at, and ``measured.jsonl``, which is
 not to be read while mending, only measured with, by ``python -m benchmarks.chat_answers --set``. All
@@ -20,7 +21,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from guardrail.events import Context
 
-Set = Literal["tables", "things", "places", "reckoning", "formulas"]
+Set = Literal["tables", "things", "places", "reckoning", "formulas", "support"]
 Part = Literal["development", "measured"]
 FOLDER: Final = Path(__file__).parent
 

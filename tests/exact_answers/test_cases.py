@@ -8,7 +8,7 @@ import pytest
 
 from tests.exact_answers import Part, Set, load_exact
 
-LEAST = {"formulas": 40}
+LEAST = {"formulas": 40, "support": 50}
 
 
 @pytest.mark.parametrize("part", get_args(Part))
