@@ -1,6 +1,6 @@
 """Short answers about exact values: of tables, of similar things told in prose, what is calculated, formulas;
-``places``: what stands in the wrong place (who did what to whom, when, why, before what); and ``support``: what
-a company's assistant says of its help pages, in one to five sentences of its own.
+``places``: what stands in the wrong place (who did what to whom, when, why, before what); and ``support``:
+what a company's assistant says of its help pages, in one to five sentences of its own.
 
 Each set has ``development.jsonl``, for those who mend the judge to look at, and ``measured.jsonl``, which is
 not to be read while mending, only measured with, by ``python -m benchmarks.chat_answers --set``. All

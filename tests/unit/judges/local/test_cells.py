@@ -229,7 +229,13 @@ def test_who_is_named_for_which_role_is_compared() -> None:
         ("Housing officer", "Mara Quist", "Director", True)
     ]
     assert odd("Please write to Mara Quist, the housing officer.", OFFICE) == []
-    assert odd("Ines Aldo is the director.", OFFICE) == []
+    assert odd("The care lead is Mara Quist.", OFFICE)[0][:3] == (
+        "Care lead",
+        "Tobias Venn",
+        "Housing officer",
+    )
+    for right in ("Ines Aldo is the director.", "Mara Quist will put you through to the care lead."):
+        assert odd(right, OFFICE) == []
 
 
 def test_a_price_is_not_what_another_column_counts() -> None:
