@@ -673,7 +673,7 @@ def _list_of_values(text: str, lines: Sequence[_Line], block: _Block) -> tuple[i
     amounts = len(
         {_AMOUNT.sub("#", value).casefold() for value in values} - {""}
     ) == 1 and "#" in _AMOUNT.sub("#", values[0])
-    if len(values) < _LEAST_VALUES or len(set(values)) < 2 or not (names or amounts):
+    if not _LEAST_VALUES <= len(values) <= MOST_CELLS or len(set(values)) < 2 or not (names or amounts):
         return None
     header = () if block.heading is None else (block.heading,)
     records = tuple(TableRecord(field.header, (Field(header, field.value),)) for field in block.fields)
