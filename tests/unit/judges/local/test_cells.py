@@ -221,11 +221,11 @@ def test_values_of_a_list_are_those_of_the_records_beside_them() -> None:
     assert odd("The Alba costs $40, the Brio $70 and the Como $55.", lamps) == exchanged
 
 
-OFFICE = "Whom to call\nHousing officer: Mara Quist\nCare lead: Tobias Venn\nDirector: Ines Aldo"
+OFFICE = "Whom to call\nHousing officer: Mara Quist\nCare lead: Tobias Venn\nDirector: Ines van der Aldo"
 
 
 def test_who_is_named_for_which_role_is_compared() -> None:
-    assert odd("Please write to Ines Aldo, the housing officer.", OFFICE) == [
+    assert odd("Please write to Ines van der Aldo, the housing officer.", OFFICE) == [
         ("Housing officer", "Mara Quist", "Director", True)
     ]
     assert odd("Please write to Mara Quist, the housing officer.", OFFICE) == []
@@ -234,7 +234,7 @@ def test_who_is_named_for_which_role_is_compared() -> None:
         "Tobias Venn",
         "Housing officer",
     )
-    for right in ("Ines Aldo is the director.", "Mara Quist will put you through to the care lead."):
+    for right in ("Ines van der Aldo is the director.", "Mara Quist will put you through to the care lead."):
         assert odd(right, OFFICE) == []
 
 
