@@ -87,7 +87,8 @@ def most_frequent(counts: Counter[str], width: int = TOLD_WIDTH) -> list[Text]:
     for said, count in counts.items():
         if said not in {OTHERS, NO_REASON}:
             told[shorten(escape_controls(said), width)] += count
-    shown = told.most_common(_TOLD_SHOWN)
+    # The last of one more takes the line that would count it.
+    shown = told.most_common(None if len(told) == _TOLD_SHOWN + 1 and not counts[OTHERS] else _TOLD_SHOWN)
     if rest := told.total() + counts[OTHERS] - sum(count for _, count in shown):
         shown.append((_OTHER, rest))
     return [Text(f"{count:>7,} {said}") for said, count in shown]

@@ -1,6 +1,6 @@
 """The shipped verifier on real servers of the Open Inference Protocol: Triton, and MLServer.
 
-Each runs in a virtual environment of its own (tests/support/served_verifier.py); where that can't be made the
+Each runs in a virtual environment of its own; where that can't be made the
 tests skip, in CI they fail.
 """
 

@@ -108,6 +108,11 @@ def test_texts_that_look_the_same_on_a_line_count_as_one() -> None:
     assert whole.plain == f"      2 {'so it goes ' * 10}on"
 
 
+def test_one_more_than_are_shown_is_named_rather_than_counted() -> None:
+    assert len(most_frequent(Counter("abcdef"))) == 6
+    assert most_frequent(Counter("abcdefg"))[-1].plain == "      2 for other reasons"
+
+
 def test_rules_beyond_those_that_are_counted_are_for_other_reasons() -> None:
     rules = [*(f"rule {number}" for number in range(600)), *["rule 7"] * 4]
     blocked = verdict(Decision.BLOCK)
