@@ -18,6 +18,7 @@ from typer.main import get_command
 from consumers.settings import GuardSettings
 from guardrail.cli import app
 from guardrail.secrets import Secret
+from scripts import extras
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("guardrail", "consumers")
@@ -177,3 +178,8 @@ def test_only_the_outermost_ring_of_the_library_knows_the_processes() -> None:
         if module.startswith("guardrail") and any(each.startswith("consumers") for each in imports(file))
     }
     assert knowing <= {"guardrail.cli", "guardrail.testing"}
+
+
+def test_the_tests_of_extras_are_where_the_script_looks_for_them() -> None:
+    named = [each for tests in extras.TESTS.values() for each in tests]
+    assert [each for each in named if not (ROOT / each.partition("::")[0]).is_file()] == []
