@@ -60,7 +60,6 @@ _MOST_LINES: Final = 16  # that a total may be of
 _WORDS_OF_A_TOTAL: Final = 12
 _MOST_OF_A_LINE: Final = 80  # characters; items that are added up are short
 _DIGIT: Final = re.compile(r"\d")
-_MAKES: Final = re.compile(r"\b(?:that['’]?s|that is|makes|comes? to|works out)\b[^.]{0,40}\d")
 
 # A sentence that begins with one of these words or phrases, or is this short, needs the preceding text to be
 # understood.
@@ -231,7 +230,7 @@ class ClaimCutter:
             mentions = not asked and surely is Assertion.MENTION
             statement = _CLAIM
             stated = body.prose.text
-            depends = segment.kind is not _TABLE_ROW and (_depends(stated) or _adds_up(stated))
+            depends = segment.kind is not _TABLE_ROW and _depends(stated)
             lead_in = self._surroundings.lead_in(segment, stated, depends=depends)
             claims = (
                 Claim(
@@ -467,12 +466,6 @@ def _depends(body: str) -> bool:
     if first not in _PHRASE_BEGINS:
         return False
     return _DEPENDENT_PHRASES.match(" ".join(said[:3]).lower().lstrip("\"'“‘«*_([")) is not None
-
-
-def _adds_up(body: str) -> bool:
-    """Whether a claim may calculate with figures of the sentences before it: "so your total is £225"."""
-    lowered = body.lower()
-    return _DIGIT.search(body) is not None and (_MAKES.search(lowered) or TOTAL.search(lowered)) is not None
 
 
 def _join(parts: list[str], between: str = " ") -> str:

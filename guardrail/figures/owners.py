@@ -59,7 +59,6 @@ _BOLD: Final = re.compile(r"\*\*[^*]+\*\*:?\Z")
 _MARKED: Final = ("#", "**", "- **", "* **")
 _ENDS: Final = (".", "!", "?", "…", "。")
 _BEGINS: Final = re.compile(r"[.!?\"“#*|•]")
-_PARTICIPLE: Final = re.compile(r"\w+ed\s(?:in|on|at|by|for|with|from|to|if|when|until|after|within)\b")
 _WITHIN: Final = re.compile(r"[  \-–]{0,2}|['’]s |\s(?:of the|of|the|and|&|de|van|von)\s|\. ?")
 
 Name = frozenset[int]
@@ -174,9 +173,7 @@ class Things:
             while at < len(figures) and figures[at].end <= start:
                 at += 1
             within = at < len(figures) and figures[at].start <= start
-            known = word[0].isupper() and (
-                term in self._capital or (term in self._openings and _PARTICIPLE.match(text, start) is None)
-            )
+            known = word[0].isupper() and (term in self._capital or term in self._openings)
             if not (figures[at].name if within else known):
                 continue
             end = start + len(word)
@@ -330,15 +327,7 @@ class Things:
             # Another document may well say of everything what this one says of the thing that is asked about.
             of = self._source.texts
             ids = {of[n].context_id for n in holding if not any(t in self._naming for t in self._said(n))}
-            # Below one heading, what says more of the claim than a rival does is what the claim speaks of.
-            matter = max(len(told & self._said(n)) for n in holding)
-            heads = {self._heads[n] for n in holding}
-            rivals = [
-                rival
-                for rival in rivals
-                if ids <= {of[rival.number].context_id}
-                and (self._heads[rival.number] not in heads or len(told & rival.said) >= matter)
-            ]
+            rivals = [rival for rival in rivals if ids <= {of[rival.number].context_id}]
             return self._by_name(claim, figure, names, places._replace(rivals=rivals), asked)
         if found is None and claim.opens_with_pronoun:
             about = terms_of(asked) - _SILENT

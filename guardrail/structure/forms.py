@@ -307,9 +307,6 @@ _PIPE: Final = re.compile(r"(?<!\\)\|")
 _GAP: Final = re.compile(r"[ ]*+\t[ \t]*+|[ ]{2,}+")
 _QUOTED: Final = re.compile(r'"(?:[^"]|"")*+"|[^"]')
 _FENCE: Final = re.compile(r"\s{0,3}(?:```|~~~)")
-_LEAST_VALUES: Final = 3
-_PERSON: Final = re.compile(r"[A-Z][\w.'’-]{0,20}(?:\s(?:[a-z]{2,4}\s){0,2}[A-Z][\w.'’-]{1,20}){1,3}")
-_AMOUNT: Final = re.compile(r"\d[\d.,:–-]*")
 _MOST_PROSE: Final = 60  # characters in the mean of the fields of lines that are a table
 _MOST_KEY: Final = 40
 _MOST_VALUE: Final = 160
@@ -658,27 +655,9 @@ def _alike_blocks(text: str, lines: Sequence[_Line], blocks: Sequence[_Block]) -
                 break
             high += 1
         table = _table_of_blocks(text, lines, blocks[at:high])
-        if table is None:
-            table = _list_of_values(text, lines, blocks[at])
         if table is not None:
             yield table
         at = max(high, at + 1)
-
-
-def _list_of_values(text: str, lines: Sequence[_Line], block: _Block) -> tuple[int, int, Table] | None:
-    """``key: value`` lines of which each is a record, since all values are of one sort: who does what, what
-    costs what."""
-    values = [text[slice(*field.value)] for field in block.fields]
-    names = all(map(_PERSON.fullmatch, values))
-    amounts = len(
-        {_AMOUNT.sub("#", value).casefold() for value in values} - {""}
-    ) == 1 and "#" in _AMOUNT.sub("#", values[0])
-    if not _LEAST_VALUES <= len(values) <= MOST_CELLS or len(set(values)) < 2 or not (names or amounts):
-        return None
-    header = () if block.heading is None else (block.heading,)
-    records = tuple(TableRecord(field.header, (Field(header, field.value),)) for field in block.fields)
-    start = block.first if block.heading is None else block.top
-    return start, block.after, Table(lines[start].start, lines[block.after - 1].end, (), records)
 
 
 def _table_of_blocks(

@@ -54,16 +54,6 @@ _NO_STATEMENT: Final = re.compile(r"\b(?:if|whether|when|once|were|until)\b", re
 _OUT_OF: Final = re.compile(r"\bout of\b", re.IGNORECASE)  # stock, order
 _OTHERS: Final = re.compile(r"\b(?:other|remaining)\s\Z", re.IGNORECASE)
 _OTHERS_REACH: Final = 12
-_PERSON: Final = re.compile(r"[A-Z][\w.'’-]*(?:\s[A-Za-z][\w.'’-]*){0,3}\s[A-Z][\w.'’-]+")
-_IS_ROLE: Final = re.compile(
-    r"\W{0,3}(?:(?:who\s)?(?:is|was|as|acts as|works as)\s)?(?:(?:the|our|your|their|its|a|an)\s)?",
-    re.IGNORECASE,
-)
-_IS_PERSON: Final = re.compile(
-    r"\W{0,3}(?:(?:is|was|are|will be|being|name is)\s)?"
-    r"(?:(?:now|currently|called|\w+ed|run|led|taught)\s)?(?:by\s)?",
-    re.IGNORECASE,
-)
 _LINKS: Final = frozenset(map(term_of, ("the", "and", "but", "while", "whereas")))
 _BESIDE: Final = 1  # words of a clause beside the record and those: "and the Brio €55"
 _PRESENT: Final = OPENING | frozenset(
@@ -113,7 +103,6 @@ def check_cells(text: str, tables: Tables, lead_in: str = "", question: str = ""
                 worked.append(each)
         if not named and len(table.rows) == 1 and said.terms.issuperset(table.rows[0].terms):
             checks += _flag_otherwise(table, said, table.rows[0])
-            checks += _words_of_other_column(table, said, table.rows[0], set())
         checks += _of_named(table, said, named, sure=sure) if named else _of_no_record(table, said)
         if question and any(each.sure and each.figure and not each.owner for each in checks):
             given = _given(sentence, Sentence(question))
@@ -365,25 +354,9 @@ def _words_otherwise(
                 ):
                     continue
                 start, end = said.stretch(place)
-                of_persons = len(table.columns) == 1 and _PERSON.fullmatch(cell.text)
-                if of_persons and not _is_named_as(said, (start, end), row):
-                    continue
                 certain = sure and len(rows) == 1 and not said.denies
                 yield CellCheck(start, end, row.label, mine, owner.label, certain, False)
                 break
-
-
-def _is_named_as(said: ClaimTerms, name: tuple[int, int], row: TableRow) -> bool:
-    """Whether a claim says of a person to be what the record is called, or of that to be done by the person:
-    "X, our care lead", "the care lead is X", "Ophelia is played by X"; not "X will put you through to the
-    care lead"."""
-    place = place_of(said.tokens, row.terms)
-    if place is None:
-        return True
-    start, end = said.stretch(place)
-    if name[1] <= start:
-        return _IS_ROLE.fullmatch(said.text, name[1], start) is not None
-    return end <= name[0] and _IS_PERSON.fullmatch(said.text, end, name[0]) is not None
 
 
 def _words_of_other_column(

@@ -406,7 +406,7 @@ def checks_of_columns(
         return
     answering = ANSWERING.match(said.text)
     text = said.text[answering.end() if answering else 0 :]
-    alone = len(rows) == 1 and _says_only(said, named[0])
+    alone = len(rows) == 1 and _ONLY.search(text)
     count = next((f for f in said.figures if f.kind is Kind.NUMBER and not f.name), None) or _one(text, said)
     every, none = _ALL.search(text), _NONE.search(text)
     if not alone and (rows or not (count or every or none)):
@@ -422,16 +422,6 @@ def checks_of_columns(
         yield CellCheck(*place, others[0].label, _below(others[0], cell), others[0].label, True, False)
     elif rows[0] in holding:
         yield _worked(said, f"{rows[0].label} is the only one of {len(table.rows)}: {cell.header}.")
-
-
-def _says_only(said: ClaimTerms, named: NamedRow) -> bool:
-    """Whether a claim says of the record named that it alone is so: "the only", or "only" before its name or
-    at the end. "Quick 30 is only for light soiling" says nothing of the others."""
-    first = min((said.tokens[place][0] for place in named.places), default=len(said.text))
-    return any(
-        match[0].lower() != "only" or match.start() < first or said.text[match.end() :].strip(" .!") == ""
-        for match in _ONLY.finditer(said.text)
-    )
 
 
 def _of_all(

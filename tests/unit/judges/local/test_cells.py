@@ -221,29 +221,6 @@ def test_values_of_a_list_are_those_of_the_records_beside_them() -> None:
     assert odd("The Alba costs $40, the Brio $70 and the Como $55.", lamps) == exchanged
 
 
-OFFICE = "Whom to call\nHousing officer: Mara Quist\nCare lead: Tobias Venn\nDirector: Ines van der Aldo"
-
-
-def test_who_is_named_for_which_role_is_compared() -> None:
-    assert odd("Please write to Ines van der Aldo, the housing officer.", OFFICE) == [
-        ("Housing officer", "Mara Quist", "Director", True)
-    ]
-    assert odd("Please write to Mara Quist, the housing officer.", OFFICE) == []
-    assert odd("The care lead is Mara Quist.", OFFICE)[0][:3] == (
-        "Care lead",
-        "Tobias Venn",
-        "Housing officer",
-    )
-    for right in ("Ines van der Aldo is the director.", "Mara Quist will put you through to the care lead."):
-        assert odd(right, OFFICE) == []
-
-
 def test_a_price_is_not_what_another_column_counts() -> None:
     rooms = "| Room | Price | Square metres |\n|---|---|---|\n| Alder | €80 | 45 |\n| Birch | €95 | 60 |"
     assert odd("Two nights in Alder come to €60 less.", rooms) == [("Alder", "€80", "", True)]  # not Birch's
-
-
-def test_only_says_that_a_record_alone_is_so_where_it_is_said_of_the_record() -> None:
-    assert odd("The Little Auk is only moored in the Old Harbour.") == []
-    for claim in ("Only the Kingfisher is moored in the Old Harbour.", "Old Harbour: the Kingfisher only."):
-        assert odd(claim)[0][:2] == ("Little Auk", "Old Harbour")
