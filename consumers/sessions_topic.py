@@ -39,7 +39,7 @@ from consumers.transport import Partition, Restored, StateRecord
 from guardrail.engine.engine import Captured, ClosedResponse, Engine
 from guardrail.errors import StateError
 from guardrail.policy import Policy
-from guardrail.session.stored import stands_alone
+from guardrail.session.state import stands_alone
 
 VERSION: Final = 1
 """Of every value: ``{"v": 1, …}``. Raised when an older version could misread what is written."""

@@ -1,4 +1,4 @@
-"""What touches private parts of aiokafka, as ``guardrail.client.kafka`` does.
+"""What touches private parts of aiokafka, as ``guardrail.client.presence`` does.
 
 Each section begins with the defect that it works around and the upstream issue, or how to reproduce it where
 nobody has filed one. aiokafka may rename a private part in any release, so pyproject.toml holds it to

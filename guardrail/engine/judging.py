@@ -23,7 +23,8 @@ from guardrail.engine.runs import Run
 from guardrail.errors import JudgeError, JudgeRefused
 from guardrail.events import Finding, Usage, Verdict
 from guardrail.evidence.index import EvidenceIndex
-from guardrail.judges.base import Judge, JudgeRequest, Meter, recorder
+from guardrail.judges.base import Judge, JudgeRequest, Meter
+from guardrail.judges.recorder import recorder
 from guardrail.judges.streams import checked, closing
 from guardrail.limits import Limits
 from guardrail.log_events import EventLog

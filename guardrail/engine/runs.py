@@ -40,7 +40,8 @@ from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from guardrail.session.machine import Session
 from guardrail.session.outputs import Channel
-from guardrail.session.stored import STATE_VERSION, StoredSession, check_version, unreadable
+from guardrail.session.state import STATE_VERSION, check_version, unreadable
+from guardrail.session.stored import StoredSession
 from guardrail.verdicts import Judgement, better_of
 
 

@@ -40,7 +40,8 @@ from guardrail.evals.results import BadSample, Evaluation, EvaluationResult, Sam
 from guardrail.evals.scores import OF_CLAIMS, SCORES, all_scores
 from guardrail.events import Response, ResponseVerdict
 from guardrail.guard import Guard
-from guardrail.judges.base import Judge, JudgeStep, recording
+from guardrail.judges.base import Judge
+from guardrail.judges.recorder import JudgeStep, recording
 from guardrail.judges.statements import StatementsJudge
 from guardrail.limits import Limits
 from guardrail.policy import Mode, Policy

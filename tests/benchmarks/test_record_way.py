@@ -12,7 +12,6 @@ async def test_the_way_of_a_delta_gets_no_longer() -> None:
     way = await traced()
     entered = Counter(way.switches())
     assert len(way.calls) <= 139
-    # Three more since what Kafka and the gateway publish is made in one place, consumers/outputs.py; two more
-    # since modules that one other imported are chapters of it, for the same functions in the same order.
-    assert sum(entered.values()) - len(entered) <= 49
+    # Three more since what Kafka and the gateway publish is made in one place, consumers/outputs.py.
+    assert sum(entered.values()) - len(entered) <= 47
     assert entered[ENGINE] <= 6

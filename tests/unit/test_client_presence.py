@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from guardrail.client.kafka import ClientPresence, Pace
+from guardrail.client.presence import ClientPresence, Pace
 from guardrail.log_events import CODE
 from tests.support.aiokafka_secrets import send_secrets
 

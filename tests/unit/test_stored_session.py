@@ -15,7 +15,7 @@ from guardrail.events import Context, Response, ResponseStarted, ResponseVerdict
 from guardrail.judges import Verdict
 from guardrail.policy import Policy
 from guardrail.session import AskJudge, Emit, Session, StoredSession
-from guardrail.session.stored import STATE_VERSION
+from guardrail.session.state import STATE_VERSION
 from tests.support.restarts import Restartable, Step, asked_by
 from tests.support.sessions import PlainRater, judgement
 

@@ -22,10 +22,11 @@ from guardrail.calls import Call, Caller, Failure, server_of
 from guardrail.calls.http import named_once, read_body
 from guardrail.errors import ConfigError, JudgeReplyError
 from guardrail.events import Finding, Usage
-from guardrail.judges.base import Meter, recorder
+from guardrail.judges.base import Meter
 from guardrail.judges.decisions.settings import DecisionsSettings
 from guardrail.judges.llm.chat import first_object
 from guardrail.judges.openai_client import OwnClients, describe, httpx
+from guardrail.judges.recorder import recorder
 from guardrail.judges.spending import PriceTable, reported_usage
 
 _SUM_WITHIN: Final = 0.02  # of 1: servers round

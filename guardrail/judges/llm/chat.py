@@ -23,10 +23,11 @@ from guardrail.calls import Call, Caller, Failure, cut_off
 from guardrail.calls.http import EventStream, Turns, read_body
 from guardrail.errors import JudgeError, JudgeRefused, JudgeReplyError, JudgeUnavailable
 from guardrail.events import Usage
-from guardrail.judges.base import Meter, recorder
+from guardrail.judges.base import Meter
 from guardrail.judges.llm.reply import Answer
 from guardrail.judges.llm.settings import LlmJudgeSettings
 from guardrail.judges.openai_client import OwnClients, describe, httpx
+from guardrail.judges.recorder import recorder
 from guardrail.judges.spending import BudgetExhausted, PriceTable, reported_usage
 from guardrail.judges.streams import beside
 

@@ -18,12 +18,13 @@ from weakref import WeakKeyDictionary
 
 from guardrail.awake import awake
 from guardrail.errors import JudgeUnavailable
-from guardrail.judges.base import JudgeRequest, Recorder, recorder
+from guardrail.judges.base import JudgeRequest
 from guardrail.judges.local.check import build_checker
 from guardrail.judges.local.examination import Examination
 from guardrail.judges.local.settings import LocalJudgeSettings
 from guardrail.judges.local.verdict import NAME
 from guardrail.judges.model import default_threads
+from guardrail.judges.recorder import Recorder, recorder
 from guardrail.verdicts import Judgement
 
 

@@ -21,10 +21,11 @@ from guardrail.events import Evidence, Verdict
 from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.sentences import sentence_spans
 from guardrail.evidence.tokens import STOP_TERMS, terms_of
-from guardrail.judges.base import JudgeRequest, Recorder, recorder, without_contexts
+from guardrail.judges.base import JudgeRequest, without_contexts
 from guardrail.judges.model.classifier import BATCH_SIZE, PairReader, Scores, load_classifier, served_model
 from guardrail.judges.model.settings import SECTION, ClassifierSettings, ServerSettings
 from guardrail.judges.model.tokens import Pair, PairForm, TokenisedText
+from guardrail.judges.recorder import Recorder, recorder
 from guardrail.judges.streams import closing
 from guardrail.verdicts import Judgement, unverified
 

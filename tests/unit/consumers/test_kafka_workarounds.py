@@ -50,7 +50,7 @@ from consumers.transport import Commit, Partition
 from guardrail.errors import StepFailed
 
 ROOT = Path(__file__).parents[3]
-TOUCHING = {"consumers/kafka/workarounds.py", "guardrail/client/kafka.py"}
+TOUCHING = {"consumers/kafka/workarounds.py", "guardrail/client/presence.py"}
 PUBLIC = {
     "aiokafka",
     "aiokafka.abc",

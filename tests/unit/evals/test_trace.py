@@ -12,10 +12,10 @@ from guardrail.evals.results import EvaluationResult, TraceStep
 from guardrail.events import Context, Response, ResponseVerdict
 from guardrail.guard import Guard
 from guardrail.judges import Judge
-from guardrail.judges.base import recorder, recording
 from guardrail.judges.cascade import CascadeJudge
 from guardrail.judges.llm import LlmJudge
 from guardrail.judges.local import LocalJudge
+from guardrail.judges.recorder import recorder, recording
 from guardrail.policy import Policy
 from guardrail.routing import PolicyRouter
 from tests.support.constants import make_retries_quick

@@ -12,9 +12,9 @@ import pytest
 from guardrail import Guard
 from guardrail.events import Decision, ResponseVerdict, Usage
 from guardrail.judges import Judge, Verdict
-from guardrail.judges.base import recording
 from guardrail.judges.cascade import CascadeSettings
 from guardrail.judges.factory import build_judge
+from guardrail.judges.recorder import recording
 from guardrail.judges.settings import JudgeSettings
 from guardrail.judges.spending import BudgetExhausted, UsageLedger
 from guardrail.policy import Policy

@@ -17,11 +17,11 @@ from guardrail.claims import Claim
 from guardrail.errors import ConfigError, JudgeError, JudgeUnavailable
 from guardrail.events import Finding, Severity, Verdict
 from guardrail.judges import Judgement, JudgeRequest
-from guardrail.judges.base import recording
 from guardrail.judges.decisions import DecisionsJudge, DecisionsSettings
 from guardrail.judges.decisions.judge import EVERY, FIRST, OrderBias, in_second_order
 from guardrail.judges.decisions.transports import Choice
 from guardrail.judges.local.check import ClaimChecker
+from guardrail.judges.recorder import recording
 from tests.support.decisions_server import MODEL, DecisionsServer
 from tests.support.judges import reply_of
 from tests.support.programs import until

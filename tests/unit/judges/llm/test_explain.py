@@ -9,8 +9,8 @@ import pytest
 from guardrail.errors import JudgeReplyError, JudgeUnavailable
 from guardrail.evals.explanation import Explainer, explain, explained
 from guardrail.events import Evidence, Response, Severity, Usage, Verdict
-from guardrail.judges.base import recording
 from guardrail.judges.llm import LlmExplainer
+from guardrail.judges.recorder import recording
 from tests.support.llm_server import LlmServer, Recorded, Reply, Status, Wire
 from tests.unit.evals.verdicts import claim_verdict, response_verdict
 from tests.unit.judges.llm.asking import settings

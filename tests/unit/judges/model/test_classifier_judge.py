@@ -14,12 +14,13 @@ import pytest_asyncio
 from guardrail.claims.model import Claim
 from guardrail.errors import JudgeError, JudgeReplyError, JudgeUnavailable
 from guardrail.events import Verdict
-from guardrail.judges.base import Judge, recording
+from guardrail.judges.base import Judge
 from guardrail.judges.model import ClassifierJudge, ClassifierSettings, Pair
 from guardrail.judges.model import judge as judging
 from guardrail.judges.model.classifier import Scores
 from guardrail.judges.model.judge import Batcher
 from guardrail.judges.model.tokens import PairForm, TokenisedText
+from guardrail.judges.recorder import recording
 from tests.support.judges import Reply, joined, reply_of
 from tests.unit.judges.model.asking import claim, request
 from tests.unit.judges.model.tiny import write_model
