@@ -11,7 +11,6 @@ import os
 import re
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -369,18 +368,35 @@ def usable_processors(groups: Path = _GROUPS, own: Path = _OWN) -> int:
 
 
 def _quotas(groups: Path, own: Path) -> Iterator[float]:
-    """The quotas of the process's control group and its parents, in processors."""
+    """The quotas of the process's control groups and their parents, in processors."""
     for line in _text(own).splitlines():
-        hierarchy, _, path = line.partition("::")
-        if hierarchy != "0":  # version 1, which systemd and Kubernetes have given up
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if not controllers:
+            mounted = groups  # version 2
+        elif "cpu" in controllers.split(","):
+            mounted = next(
+                (groups / name for name in (controllers, "cpu") if (groups / name).is_dir()), groups
+            )
+        else:
             continue
         # A container may see itself by its host's path, which doesn't exist there: the mount is then its own
         # group.
         parts = [part for part in path.split("/") if part]
         for length in range(0 if ".." in parts else len(parts), -1, -1):
-            quota, _, period = _text(groups.joinpath(*parts[:length], "cpu.max")).partition(" ")
-            with suppress(ValueError, ZeroDivisionError):  # "max", or no such file
-                yield int(quota) / int(period)
+            yield from _quota(mounted.joinpath(*parts[:length]))
+
+
+def _quota(folder: Path) -> Iterator[float]:
+    quota, _, period = _text(folder / "cpu.max").strip().partition(" ")
+    if not quota:
+        quota, period = _text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us")
+    try:
+        found = int(quota) / int(period)
+    except (ValueError, ZeroDivisionError):
+        return  # "max", or no such file
+    if found > 0:  # version 1 has -1 for no quota
+        yield found
 
 
 def _text(path: Path) -> str:
