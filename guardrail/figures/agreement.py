@@ -343,8 +343,12 @@ def _as_precise(claim: Day, source: Day) -> bool:
     return all((a is None) == (b is None) for a, b in zip(*said, strict=True)) and claim.years == source.years
 
 
+def keeps(limit: Figure, amount: Figure) -> bool:
+    """Whether an amount of the same dimension keeps a limit: 160 million is "more than 1 million"."""
+    return limit.bound.direction * (base(amount)[0][0] - base(limit)[0][0]) > 0
+
+
 def _within_limits(claim: Figure, source: Figure) -> bool:
     """Whether one keeps the other's limit: "more than 1 million" is vague beside 160 million, not wrong."""
-    ours, theirs = base(claim)[0][0], base(source)[0][0]
-    way, back = claim.bound.direction, source.bound.direction
-    return (way != back) and (way * (theirs - ours) > 0 or back * (ours - theirs) > 0)
+    differ = claim.bound.direction != source.bound.direction
+    return differ and (keeps(claim, source) or keeps(source, claim))

@@ -30,11 +30,11 @@ from typing import Final
 
 from guardrail.figures.agreement import (
     agrees,
-    base,
     beyond,
     complements,
     days_of_week,
     dimension,
+    keeps,
 )
 from guardrail.figures.arithmetic import By, calculations
 from guardrail.figures.calculation import (
@@ -237,13 +237,10 @@ def _echoed(own: ClaimFigure) -> FigureCheck | None:
     return FigureCheck(figure, State.ECHOED, 0.0) if given else None
 
 
-def _keeps(limit: Figure, amount: Figure) -> bool:
-    """Whether an amount, or a limit of the same sense, keeps a limit: "over four years" is "more than 2"."""
-    way = limit.bound.direction
-    if not way or amount.bound.direction not in (0, way) or dimension(limit) != dimension(amount):
-        return False
-    ours, theirs = base(limit), base(amount)
-    return bool(ours and theirs) and way * (theirs[0][0] - ours[0][0]) > 0
+def _keeps(limit: Figure, given: Figure) -> bool:
+    """Whether what is given keeps a limit of the claim: "over four years" is "more than three"."""
+    alike = dimension(limit) == dimension(given) and given.bound.direction in (0, limit.bound.direction)
+    return alike and bool(limit.values and given.values) and keeps(limit, given)
 
 
 def _named_as_others(own: ClaimFigure) -> Figure:

@@ -16,7 +16,7 @@ from guardrail.evidence.index import EvidenceIndex
 from guardrail.evidence.shown import ShownTable
 from guardrail.evidence.tokens import STOP_TERMS, term_of, terms_of, words
 from guardrail.figures import Bound, Figure, Kind
-from guardrail.figures.agreement import agrees, base, dimension
+from guardrail.figures.agreement import agrees, dimension, keeps
 from guardrail.figures.comparing import MOST, measure_of, size_of, way_of, ways_of_most
 from guardrail.figures.source import Sentence
 from guardrail.figures.tables import CLOSED, COMPARATIVES, alternatives, find_unit
@@ -150,16 +150,12 @@ def _measure_the_same(figure: Figure, own: Figure) -> bool:
 
 def keeps_limit(figure: Figure, own: Figure) -> bool:
     """Whether a cell's amount keeps the limit that a claim says: $1,180 is "more than $1,000"."""
-    way = figure.bound.direction
     limit = figure.bound in (Bound.OVER, Bound.UNDER) and not _AFTER.match(figure.text)
-    if not limit or figure.upper is not None or own.upper is not None:
+    if not limit or figure.upper is not None or own.upper is not None or not (own.values and figure.values):
         return False
-    if not own.values or not figure.values or not (dimension(figure) == dimension(own) or is_bare(own)):
-        return False
-    mine, theirs = (
-        (figure.values[0], own.values[0]) if is_bare(own) else (base(figure)[0][0], base(own)[0][0])
-    )
-    return way * (theirs - mine) > 0
+    if is_bare(own):
+        return figure.bound.direction * (own.values[0] - figure.values[0]) > 0
+    return dimension(figure) == dimension(own) and keeps(figure, own)
 
 
 @lru_cache(maxsize=4096)
