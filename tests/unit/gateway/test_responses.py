@@ -579,6 +579,32 @@ async def test_a_stream_that_breaks_off_ends_as_an_error(
     assert "response.completed" not in reply.text
 
 
+async def test_held_text_keeps_the_connection_alive(
+    gateway: Opens, upstream: ChatUpstream, judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("consumers.gateway.settings.ServeSettings.silence_s", 0.01)
+    client = await gateway()
+    judge.gate.clear()
+    upstream.streams(stream(message(RIGHT)))
+    async with client.stream("POST", RESPONSES, json=ask(stream=True)) as reply:
+        text = ""
+        async for piece in reply.aiter_text():
+            text += piece
+            if text.count(": held\n\n") >= 3 and not judge.gate.is_set():
+                assert "basic" not in text
+                judge.gate.set()
+    assert text_of(events_of(text)) == RIGHT
+
+
+async def test_a_client_that_goes_ends_the_upstreams_answer(gateway: Opens, upstream: ChatUpstream) -> None:
+    client = await gateway()
+    upstream.streams(stream(message(RIGHT)))
+    upstream.holds_before = 6
+    with pytest.raises((httpx2.ReadTimeout, httpx2.ReadError)):
+        await client.post(RESPONSES, json=ask(stream=True), timeout=0.3)
+    await upstream.left.wait()
+
+
 async def test_an_end_that_the_upstream_says_is_kept(gateway: Opens, upstream: ChatUpstream) -> None:
     client = await gateway()
     for reason, told in (("max_output_tokens", {"reason": "max_output_tokens"}), (WRONG, None)):
