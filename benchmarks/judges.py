@@ -275,6 +275,8 @@ async def measure(options: argparse.Namespace, base_url: str) -> None:
                 found = await systems[name](item)
                 seconds = time.perf_counter() - begun
                 await account.settled()
+                if relay.gone:
+                    raise SystemExit(f"{base_url} can't be reached; once it can, the same command goes on")
                 found |= {"seconds": seconds, **_spent(account)}
                 row = {"part": item.part, "id": item.id, "truth": item.truth, "system": name, **found}
                 print(json.dumps(row), file=out, flush=True)

@@ -71,6 +71,8 @@ class Relay(TcpServer):
         self._slots = asyncio.Semaphore(at_once)
         self._client = httpx2.AsyncClient(timeout=None, trust_env=False)
         self._accounts: dict[str, Account] = {}
+        self.gone = False
+        """Whether the endpoint could not be reached."""
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -130,6 +132,7 @@ class Relay(TcpServer):
                 account.count(seen)
                 account.seconds_of_calls.append(time.perf_counter() - begun)
         except (TimeoutError, httpx2.HTTPError) as error:
+            self.gone |= isinstance(error, httpx2.ConnectError)
             if not told:
                 _head(writer, _OVER, "application/json")
                 writer.write(json.dumps({"error": {"message": f"no reply in time: {error!r}"}}).encode())

@@ -52,6 +52,13 @@ async def test_a_run_goes_on_where_it_was_ended(tmp_path: Path) -> None:
         await measure(options, "http://127.0.0.1:9/v1")
 
 
+async def test_a_run_ends_with_its_endpoint_and_keeps_what_it_has(tmp_path: Path) -> None:
+    options = run_options(tmp_path, systems=["guardrail-decisions"], part=["claims"])
+    with pytest.raises(SystemExit, match="can't be reached"):
+        await measure(options, "http://127.0.0.1:9/v1")
+    assert len(options.out.read_text().splitlines()) == 1, "what nobody judged is no result"
+
+
 async def test_streamed_replies_are_counted(tmp_path: Path) -> None:
     options = run_options(tmp_path, systems=["guardrail-llm"], part=["claims"])
     pinged = Reply(obliging, wire=Wire(ping_every=1))
