@@ -342,10 +342,12 @@ class GatewayAnswer(StreamedCompletion[_Chunk]):
             async with aclosing(chunks):
                 async for chunk in chunks:
                     yield b": held\n\n" if chunk is None else self.frame(chunk)
-        except UpstreamFailed:
-            yield self.failure("the model's answer broke off before its end", "upstream_failed")
-        except TimeoutError:
-            yield self.failure("it took longer than serve.answer_timeout_ms", "upstream_failed")
+        except (UpstreamFailed, TimeoutError) as error:
+            late = isinstance(error, TimeoutError)
+            broke_off = "the model's answer broke off before its end"
+            why = "it took longer than serve.answer_timeout_ms" if late else broke_off
+            _log.warning("serve.broke_off", reason=why)
+            yield self.failure(why, "upstream_failed")
         except Exception as error:  # noqa: BLE001 - a stream has no other way to end
             _log.error("serve.stream_failed", error=type(error).__name__)
             yield self.failure("the gateway failed", "failed")

@@ -86,6 +86,7 @@ class _Exchange:
     endpoint: str
     caller: ApiCaller = field(default_factory=ApiCaller)
     status: int = 101
+    refused: Refused | None = None
     body: bytes = b""
     stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     """Closed once it has ended."""
@@ -148,7 +149,6 @@ class Gateway:
         """Whatever happens is answered: in the dialect's words, if it is one's endpoint."""
 
         async def endpoint(request: Request) -> Response:
-            refused: Refused | None = None
             async with AsyncExitStack() as stack:
                 exchange = stack.enter_context(self._noted(name, request.method, path, request))
                 exchange.stack = stack
@@ -165,8 +165,9 @@ class Gateway:
                 except ClientDisconnect:
                     response = Response(status_code=499)  # nobody reads it
                 except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - see _refusal
-                    refused = _refusal(name, error)
-                    response = refused.response if dialect is None else dialect.refused(refused)
+                    exchange.refused = found = _refusal(name, error)
+                    response = found.response if dialect is None else dialect.refused(found)
+                refused = exchange.refused  # a dialect may say so with another status
                 exchange.status = response.status_code if refused is None else refused.status
                 if isinstance(response, _StreamedReply):
                     response.stack = stack.pop_all()
@@ -189,10 +190,16 @@ class Gateway:
             yield exchange
         finally:
             HTTP_REQUESTS.labels(exchange.endpoint, str(exchange.status)).inc()
-            log.info(
+            why, failed = {}, exchange.status >= 500
+            if exchange.refused is not None:
+                why = {"reason": exchange.refused.reason}
+                if failed:  # of a request's faults the message may quote it
+                    why["error"] = str(exchange.refused)
+            (log.warning if failed else log.info)(
                 "serve.request",
                 endpoint=exchange.endpoint,
                 status=exchange.status,
+                **why,
                 caller=exchange.caller.name,
                 total_ms=round((time.monotonic() - begun) * 1000, 1),
                 trace_id=trace_id(trace),
@@ -318,10 +325,10 @@ class Gateway:
             except asyncio.CancelledError:  # there is no more time to drain
                 pass
             except Exception as error:  # noqa: BLE001 - see _refusal
-                refused, close = _refusal("guard", error), (1011, "failed")
-                exchange.status = refused.status
+                exchange.refused, close = _refusal("guard", error), (1011, "failed")
+                exchange.status = exchange.refused.status
                 if exchange.endpoint == "refused":
-                    await socket.send_denial_response(refused.response)
+                    await socket.send_denial_response(exchange.refused.response)
         with suppress(WebSocketDisconnect, RuntimeError):
             await socket.close(*close)
 

@@ -103,6 +103,7 @@ async def serve(settings: GuardSettings, source: Source | None = None) -> None:
     traces = Traces.from_environment() if settings.ops.traces else None
     outputs = Outputs(kafka.topics, kafka.group_id, kafka.max_request_bytes, traces)
     async with AsyncExitStack() as stack:
+        stack.callback(log.info, "guard.stopped")
         if traces is not None:
             stack.push_async_callback(asyncio.to_thread, traces.close)
         publisher: KafkaPublisher | None = None

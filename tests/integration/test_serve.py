@@ -163,6 +163,7 @@ async def test_a_rolling_restart_breaks_no_answer_that_ends_in_time(tmp_path: Pa
             assert (status, text.endswith("data: [DONE]\n\n")) == (200, True)
             assert text.count("$49") == 20
         assert await ending == 0
+        assert "guard.stopped" in old.events()
     assert [len(each.lines("serve.request")) for each in (old, new)] == [20, 5]
 
 

@@ -10,6 +10,7 @@ import httpx2
 import openai
 import pytest
 from pydantic import BaseModel
+from structlog.testing import capture_logs
 
 from consumers.gateway.answers import Flagged
 from guardrail import Policy
@@ -323,11 +324,12 @@ async def test_a_stream_that_takes_too_long_ends_as_an_error(gateway: Opens, ups
     ],
 )
 async def test_a_stream_that_breaks_off_ends_as_an_error(
-    gateway: Opens, upstream: ChatUpstream, broken: list[bytes]
+    gateway: Opens, upstream: ChatUpstream, broken: list[bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
     client = await gateway()
     upstream.streams(broken)
     reply = await client.post(COMPLETIONS, json=ask(stream=True))
+    assert "serve.broke_off" in caplog.text
     assert reply.text.endswith("\n\n")
     *_, last = reply.text.strip().split("\n\n")
     assert json.loads(last.removeprefix("data: "))["error"]["code"] == "upstream_failed"
@@ -442,9 +444,26 @@ async def test_an_answer_that_is_none_is_not_followed(
 
 async def test_an_upstream_that_is_not_there(gateway: Opens) -> None:
     client = await gateway(upstream="http://127.0.0.1:1/v1")
-    reply = await client.post(COMPLETIONS, json=ask(stream=True))
+    with capture_logs() as logs:
+        reply = await client.post(COMPLETIONS, json=ask(stream=True))
     assert reply.status_code == 502
     assert "nothing listens there; check serve.upstream" in reply.json()["error"]["message"]
+    (line,) = logs
+    assert (line["event"], line["log_level"], line["reason"]) == (
+        "serve.request",
+        "warning",
+        "upstream_failed",
+    )
+    assert "nothing listens there" in line["error"]
+
+
+async def test_the_log_says_of_a_faulty_request_what_it_was_and_nothing_it_held(gateway: Opens) -> None:
+    client = await gateway()
+    asked = ask(n="a secret")
+    with capture_logs() as logs:
+        reply = await client.post(COMPLETIONS, json=asked)
+    assert (reply.status_code, logs[0]["reason"], logs[0]["log_level"]) == (400, "invalid_request", "info")
+    assert "a secret" not in str(logs)
 
 
 async def test_held_text_keeps_the_connection_alive(
